@@ -36,7 +36,7 @@ class LauncherPlace(NamedTuple):
 
 
 class Variables(NamedTuple):
-    """The variables in which a launcher tells a process its place."""
+    """The variables that tell a launched process its place."""
 
     launcher: str
     rank: str
@@ -104,7 +104,7 @@ def read_join_text(content: bytes) -> tuple[str, bytes]:
 
 
 class JoinFile(NamedTuple):
-    """The file by which hosts find their run: the endpoint of the coordinator and the token, readable by its owner only."""
+    """The file that leads hosts to their run: the endpoint of the coordinator and the token, readable by its owner only."""
 
     path: Path
 
@@ -149,7 +149,7 @@ def join_file_of(environment: Mapping[str, str], job: str) -> JoinFile | None:
 
 
 def job_join_file(job: str) -> JoinFile:
-    """Return the join file of a job of a scheduler, in the state folder, which its nodes share."""
+    """Return the join file of a job of a scheduler, in the state folder that its nodes share."""
     return JoinFile(state_folder() / "joins" / f"{Path(job).name}.json")
 
 

@@ -1,6 +1,6 @@
 """A dataclass decorator that generates the methods of a frozen class when one of them is first used.
 
-`dataclasses.dataclass` compiles six methods for each class, which takes 0.7 ms. A short command defines a hundred records
+`dataclasses.dataclass` compiles six methods for each class, and takes 0.7 ms. A short command defines a hundred records
 and uses a few of them.
 """
 

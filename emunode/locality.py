@@ -1,13 +1,13 @@
 """Locality check: a rule depends on its own rank, the network, the job and its own arrivals, and on nothing else.
 
 A run of the whole network is recorded: every call that the engine makes to a node, with the packets that arrived, and what
-the node sent. Then one rank at a time runs alone, in a process in which no other rank has ever existed, and receives exactly
-its recorded arrivals. A rule that uses a variable shared by ranks, the state of another rank, or the faults in force sends
-something else there. Two runs are recorded, one without and one with faults that no rank knows.
+the node sent. Then one rank at a time runs alone, in a process that has never had another rank, and receives exactly
+its recorded arrivals. A rule that uses a variable shared by ranks, the state of another rank, or the faults in force
+sends something else there. Two runs are recorded, one without and one with faults that no rank knows.
 
 The calls of an isolated rank are watched: a rule must not use a clock, unseeded random numbers, files, sockets, the garbage
 collector or frames of callers, even if they do not change what it sends. The topology records the ranks whose links are
-queried, which shows the rules that need a table of the whole network; such an algorithm declares `Need.TABLE`.
+queried. So a rule that needs a table of the whole network is noticed; such an algorithm declares `Need.TABLE`.
 
 Tables that an algorithm computes from the network and the job before the first step are allowed, because every rank
 computes the same. The check looks for mistakes and for simple attempts to cheat. It is not a sandbox, and it cannot see
@@ -41,13 +41,13 @@ SAMPLED_RANKS: Final = 8
 SECONDS: Final = 120.0
 """Deadline of one recorded run, and of one isolated rank."""
 TABLE_ORDER: Final = 16
-"""The smallest network on which queries for the links of all ranks count as a table of the network."""
+"""The smallest network where queries for the links of all ranks count as a table of the network."""
 
 ALL_TARGETS: Final = (Collective.ALLTOALL, Collective.REDUCE_SCATTER, Collective.ALLREDUCE)
-"""Collectives in which every rank has a message or a contribution for every other rank."""
+"""Collectives with a message or a contribution from every rank for every other rank."""
 
 Output = tuple[tuple[PortPacket, ...], Step | None]
-"""The result of a call: the packets that the node sent, and the step in which it is due next."""
+"""The result of a call: the packets that the node sent, and the step when it is due next."""
 
 
 class Call(NamedTuple):
@@ -84,7 +84,7 @@ def check_locality(
     faults: Mapping[Step, Sequence[Fault]] | None = None,
     ranks: Collection[Rank] | None = None,
 ) -> None:
-    """Check the rules of an algorithm on a small network; raises ContractError, which names the rank and the step.
+    """Check the rules of an algorithm on a small network; raises a ContractError that names the rank and the step.
 
     `spec` defaults to the first job that the algorithm accepts, `faults` to a crash and a link that goes down, `ranks` to
     `SAMPLED_RANKS` ranks.

@@ -1,4 +1,4 @@
-"""Structured events as JSON lines on standard error or in a file; never one event per packet, which costs as much as it."""
+"""Structured events as JSON lines on standard error or in a file; never one event per packet (as costly as the packet)."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ def logging_to(file: TextIO) -> Iterator[None]:
 
 
 def prepare_log() -> None:
-    """Load the library of the log, which takes tens of milliseconds, before lines are written in a hurry."""
+    """Load the library of the log before lines are written in a hurry; it takes tens of milliseconds."""
     _logger(_file.get() or sys.stderr, os.getpid())
 
 

@@ -44,7 +44,7 @@ Nanoseconds = Annotated[int, Bounds(1, 2**63 - 1)]
 """A time, or a number of steps in lock-step; at least 1."""
 
 CONTROL_TREE: Final = 2**15 - 256
-"""The first of the trees that stand for control segments of protocols between neighbours, which belong to no message.
+"""The first of the trees that stand for control segments between neighbours; these segments belong to no message.
 
 The tree of a control segment is this number plus the number of its kind.
 """
@@ -52,10 +52,10 @@ AGAIN_TREE: Final = 2**14
 """The first of the trees of collectives that survivors run again; the trees of other runs are below it."""
 
 Packet = tuple[Segment, ...]
-"""The segments that cross one link in one direction in one step, in the order in which the rule produced them."""
+"""The segments that cross one link in one direction in one step, in the order of the rule."""
 
 ScheduledSend = tuple[Step, Port, Segment | Callable[[], Segment]]
-"""A rule's decision to send a segment over `port` in `step`, which is the next step or a later one.
+"""A rule's decision to send a segment over `port` in `step`, the next step or a later one.
 
 A function in place of the segment is called in that step, so that a rule can announce data that it does not have yet.
 """
@@ -119,7 +119,7 @@ class FaultKnowledge(StrEnum):
     NONE = "none"
     """Nothing, as in the papers."""
     NEIGHBOURS = "neighbours"
-    """Every rank knows which of its own links are down and which of its neighbours are silent."""
+    """Every rank knows its own links that are down and its silent neighbours."""
     DETECT = "detect"
     """Every rank suspects neighbours that it has not heard for some steps."""
     ALL = "all"
@@ -142,7 +142,7 @@ class Collective(StrEnum):
     UNICAST = "unicast"
     """One message from the source to one target, or one from every rank to its target under a permutation."""
     MESSAGES = "messages"
-    """Messages between neighbours, each with a size of its own, which a schedule file lists."""
+    """Messages between neighbours from a schedule file, each with a size of its own."""
 
 
 ROOTLESS: Final = frozenset(
@@ -154,9 +154,9 @@ ROOTLESS: Final = frozenset(
 PERSONALISED: Final = frozenset(
     {Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL, Collective.UNICAST, Collective.MESSAGES}
 )
-"""The collectives in which every message has one origin and one target."""
+"""The collectives whose messages have one origin and one target each."""
 VECTOR: Final = frozenset({Collective.ALLREDUCE, Collective.REDUCE_SCATTER})
-"""Collectives in which every rank contributes a vector, which algorithms may cut into one block for each rank."""
+"""Collectives with a vector from every rank; algorithms may cut the vector into one block for each rank."""
 FOLDING: Final = frozenset({Collective.REDUCE, Collective.REDUCE_SCATTER, Collective.ALLREDUCE})
 """The collectives that fold contributions of all ranks.
 
@@ -170,7 +170,7 @@ class Detection(NamedTuple):
     """How ranks detect faults with `FaultKnowledge.DETECT`."""
 
     after: Positive
-    """Intervals of silence after which a port is suspected."""
+    """Intervals of silence before a port is suspected."""
     doubling: bool = False
     """Whether a port that was suspected wrongly is suspected after twice as many intervals from then on."""
     interval: Nanoseconds = 1
@@ -181,11 +181,11 @@ class Agreement(NamedTuple):
     """How ranks agree on the links and neighbours that they suspect."""
 
     steps: Positive
-    """Rounds in which the news of a suspicion reaches every rank that can be reached; in lock-step a round is a step."""
+    """Rounds until the news of a suspicion are at every rank that can be reached; in lock-step a round is a step."""
     shrink: bool = False
     """Whether ranks abandon the collective at the first news, and run it again on the rest of the network."""
     round: Nanoseconds = 1
-    """The time in which news cross a link: one step, or nanoseconds under the timed clock."""
+    """The time that news take to cross a link: one step, or nanoseconds under the timed clock."""
     longest: Nanoseconds = 1
     """The longest packet of a repetition: one step, or nanoseconds under the timed clock."""
 
@@ -209,7 +209,7 @@ class Repair(NamedTuple):
     rule: str
     """The name of the rule."""
     after: int = 1
-    """Steps after which a packet that was expected and has not come is asked for; 0 if nodes never ask."""
+    """Steps from the expected arrival of a packet to the first request for it; 0 if nodes never ask."""
 
 
 class OptionValue(NamedTuple):
@@ -336,7 +336,7 @@ class CollectiveSpec(NamedTuple):
     agreement: Agreement | None = None
     """How ranks agree on their suspicions; None if they do not."""
     blocks: Positive = 1
-    """Blocks into which the vector of each rank is cut, one for each rank that owns data; 1 if it stays whole."""
+    """Blocks of the vector of each rank, one for each rank that owns data; 1 if it stays whole."""
     short_blocks: int = 0
     """How many of the last blocks are one element shorter than `message_bytes`."""
     settings: tuple[OptionValue, ...] = ()
@@ -379,12 +379,12 @@ class CollectiveSpec(NamedTuple):
 
     @property
     def most_parts(self) -> int:
-        """The largest number of parts into which every message can be cut: the elements of the shortest."""
+        """The largest number of parts that every message can be cut into: the elements of the shortest."""
         return self.least_message_bytes // self.element_bytes
 
     @property
     def knows_neighbours(self) -> bool:
-        """Whether a node knows from the beginning which of its neighbours and links fail."""
+        """Whether a node knows from the beginning its neighbours and links that fail."""
         return self.knowledge in (FaultKnowledge.NEIGHBOURS, FaultKnowledge.ALL)
 
     @property
@@ -411,4 +411,4 @@ class Plugin(NamedTuple):
     sha256: str
     """Digest of the file, or of all source files of the module's top-level package."""
     text: str = ""
-    """The text of the file; empty for an installed module, which is not sent."""
+    """The text of the file; empty for an installed module, since it is not sent."""

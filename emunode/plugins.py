@@ -1,8 +1,8 @@
 """Plug-ins: modules from outside that register topologies, algorithms, fault kinds, reproductions or drivers.
 
-A plug-in is a self-contained Python file, whose text is sent to the hosts of a run, or an installed module, which every host
-has to have with the same digest. Loading one executes it with the rights of this process; the caller of `load` decides that
-it may. A plug-in that cannot be loaded leaves nothing registered.
+A plug-in is a self-contained Python file, whose text is sent to the hosts of a run, or an installed module that every
+host has to have with the same digest. Loading one executes it with the rights of this process; the caller of `load`
+decides that it may. A plug-in that cannot be loaded leaves nothing registered.
 """
 
 import sys
@@ -56,7 +56,7 @@ LOADED: dict[str, Loaded] = {}
 
 
 def read_file(path: Path) -> Plugin:
-    """Return the plug-in in a file, which is not executed; ScenarioError (field `plugin`) if it cannot be read."""
+    """Return the plug-in in a file without executing it; ScenarioError (field `plugin`) if it cannot be read."""
     try:
         if path.exists() and not path.is_file():
             raise ScenarioError("plugin", str(path), "it is not a regular file")
@@ -74,7 +74,7 @@ def read_file(path: Path) -> Plugin:
 
 
 def find_installed(name: str) -> Plugin:
-    """Return the installed module `name` as a plug-in, which is not executed; ScenarioError (field `plugin`) if it is
+    """Return the installed module `name` as a plug-in without executing it; ScenarioError (field `plugin`) if it is
     missing.
     """
     top = name.partition(".")[0]

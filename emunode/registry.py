@@ -10,8 +10,8 @@ entry to the registry of its base class; the built-in families and plug-ins use 
         family = "torus"
         ...
 
-Commands start fast because built-in entries are imported when they are first asked for: `Registry.declare` says which module
-registers which of them.
+Commands start fast because built-in entries are imported when they are first asked for: `Registry.declare` names the
+module that registers each of them.
 """
 
 import sys
@@ -47,7 +47,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
 
         `check` raises RegistrationError for a complete entry that breaks another rule of its kind. The module
         `built_in`, if one is named, adds the built-in entries; it is imported before anything else is registered.
-        `scope` is the part of a key by which `declare` finds the modules of its entry.
+        `scope` is the part of a key that leads `declare` to the modules of its entry.
         """
         self.kind = kind
         self.base = base
@@ -70,7 +70,8 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         return isinstance(entry, type) and self.base in entry.__mro__
 
     def declare(self, modules: Iterable[tuple[Hashable, str]]) -> None:
-        """Say which modules register the built-in entries, as pairs of a scope and a module; nothing is imported yet.
+        """Name the modules that register the built-in entries, as pairs of a scope and a module; nothing is imported
+        yet.
 
         The order of the scopes becomes the order of the entries.
         """
@@ -112,7 +113,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         del self._entries[self._key(entry)]
 
     def prepare(self) -> None:
-        """Import the built-in entries, with which a new one must not clash."""
+        """Import the built-in entries: a new one must not clash with them."""
         if self._built_in:
             import_module(self._built_in)
 

@@ -36,7 +36,7 @@ def has(function: str) -> bool:
 
 
 def call(function: str, *arguments: object) -> int:
-    """Call a function that returns a negative number on failure; raises OSError, which names the function."""
+    """Call a function that returns a negative number on failure; raises an OSError that names the function."""
     result: int = getattr(_LIBC, function)(*arguments)
     if result < 0:
         number = ctypes.get_errno()
@@ -45,7 +45,7 @@ def call(function: str, *arguments: object) -> int:
 
 
 def call_number(number: int, name: str, *arguments: int | bytes | None) -> int:
-    """Make a system call that the C library has no function for; raises OSError, which names the call."""
+    """Make a system call that the C library has no function for; raises an OSError that names the call."""
     # Whole words: `syscall` has no prototype that tells how long an argument is.
     words = (ctypes.c_long(each) if isinstance(each, int) else each for each in arguments)
     _LIBC.syscall.restype = ctypes.c_long
@@ -75,10 +75,10 @@ def collect_seldom() -> None:
 
 @contextlib.contextmanager
 def single_threaded_imports() -> Iterator[None]:
-    """Let OpenBLAS, which numpy loads, start no threads if it is imported within the block.
+    """Let OpenBLAS start no threads if numpy loads it within the block.
 
-    It would start one per core and allocate the buffers of each, which takes as long as importing numpy. The variable is set
-    only for the block, since programs that this process starts inherit it.
+    OpenBLAS would start one thread per core and allocate the buffers of each; that takes as long as importing numpy.
+    The variable is set only for the block, since programs that this process starts inherit it.
     """
     if OPENBLAS_THREADS in os.environ:
         yield
@@ -92,9 +92,9 @@ def single_threaded_imports() -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold_interrupts() -> Iterator[None]:
-    """Hold SIGINT back during the block, and raise it again at its end: for code in which an exception does damage.
+    """Hold SIGINT back during the block, and raise it again at its end: for code that an exception would damage.
 
-    Without effect outside the main thread, which alone receives exceptions from signals.
+    Without effect outside the main thread, since no other thread receives exceptions from signals.
     """
     # A handler, not a mask: the kernel may give the signal to a thread of a library that does not mask it.
     if threading.current_thread() is not threading.main_thread():

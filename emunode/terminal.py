@@ -1,4 +1,4 @@
-"""Text for terminals: the one function by which anything is printed escapes control characters.
+"""Text for terminals: the one function that prints anything escapes control characters.
 
 Names, labels, reasons and logs may come from files, plug-ins, programs or hosts of somebody else. Escape sequences in them
 would move the cursor or change earlier lines, and bidirectional overrides would show another order than the text has.

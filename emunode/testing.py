@@ -1,7 +1,7 @@
 """Conformance suites for topologies, spanning trees and algorithms: the properties that the rest of the software relies on.
 
 `check_topology` and `check_trees` look at every rank: use them on small networks. `check_topology_at` and `check_trees_at`
-look at one rank of a network of any size. Every check raises ContractError, which names the first rank that breaks a
+look at one rank of a network of any size. Every check raises a ContractError that names the first rank to break a
 promise. In a test file of a plug-in:
 
     @pytest.mark.parametrize("name", Torus.small_examples)

@@ -1,7 +1,7 @@
 """The faults of a run, with the knowledge of its byzantine ranks: the paths of all copies.
 
-Colluding ranks know each other and the rules of all ranks, so each works out for itself which votes they win together
-(`emunode.faults.byzantine`). It plays the rules without faults, for one origin at a time. Every host comes to
+Colluding ranks know each other and the rules of all ranks, so each works out for itself the votes that they win
+together (`emunode.faults.byzantine`). It plays the rules without faults, for one origin at a time. Every host comes to
 the same result, and none of it crosses a link.
 """
 
@@ -93,7 +93,7 @@ def _paths(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterat
 
 
 def _sends_of(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterator[tuple[Send, Segment]]:
-    """Yield all sends of the copies of some segments, by ascending step, in a run in which nothing else is sent."""
+    """Yield all sends of the copies of some segments, by ascending step, in a run without any other packets."""
     # Rules of their own for every origin: a rule that has been played has the state of a run.
     topology, rules = algorithm.topology, dict[Rank, Rule]()
     # A rule that waits for answers starts later segments only after earlier ones.

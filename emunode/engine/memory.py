@@ -1,8 +1,8 @@
 """The memory engine: all nodes of a network in one loop, without sockets, with the same journal.
 
 The engine serves large networks and campaigns, and is the reference for runs over sockets. Nodes are created on first use. A
-packet is handed over as the very tuple that its sender made. So it has to consist of numbers and bytes, through which no
-node can change the state of another one.
+packet is handed over as the very tuple that its sender made. So it has to consist of numbers and bytes: no node can
+change the state of another one through these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ class MemoryEngine:
             self._send(step, rank, self._runner.through_faults(step, rank, outbox) if filtered else outbox)
 
     def _run(self, step: Step, rank: Rank, arrived: Mapping[Rank, list[PortPacket]]) -> list[PortPacket]:
-        """Let a rank read and decide; RuleError if a packet is not plain data, through which nodes could share state."""
+        """Let a rank read and decide; RuleError if a packet is not plain data, so that nodes could share state."""
         inbox = arrived.get(rank) or []
         outbox = self._runner.run(step, rank, inbox, self._other_ends, rank * self._degree)
         for _, segments in outbox:

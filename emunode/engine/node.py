@@ -3,7 +3,7 @@
 Model. Step t of a node reads the arrivals of step t-1 and decides what leaves in step t; the engine receives at most one
 packet per port. Arrivals of a step are read by ascending port, whatever order they came in, so the timing of an engine
 cannot influence a history. In every step the node enforces the guarantees of the algorithm: one packet per port, the link
-capacity, the port model. A rule that breaks a guarantee is stopped by a RuleError, which names the rank, the step and the
+capacity, the port model. A rule that breaks a guarantee is stopped by a RuleError that names the rank, the step and the
 ports. Classifying an arrival (`HopOutcome`) is measurement, not routing: the rule never sees the outcome.
 
 An engine calls `step` whenever a node has an inbox or `due` equals the step. A packet is read in the step after its arrival,
@@ -41,10 +41,10 @@ port_of = itemgetter(0)
 
 
 class Node:
-    """One rank of a network, which follows its rule.
+    """One rank of a network with its rule.
 
-    `due` is the next step in which the node sends without receiving anything first, or None. `queueing` is for runs in
-    which faults make packets late: sends that the port model or the link capacity forbids wait for the next step, in
+    `due` is the next step when the node sends without receiving anything first, or None. `queueing` is for runs with
+    faults that make packets late: sends that the port model or the link capacity forbids wait for the next step, in
     order; late sends leave at once; and receipts are not checked against the port model.
     """
 
@@ -319,7 +319,7 @@ def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> R
 
 
 def make_segment(segment: Segment | Callable[[], Segment]) -> Segment:
-    """Return the segment of a send, which a rule may leave to be made when it leaves."""
+    """Return the segment of a send; a rule may leave the segment to be made when it leaves."""
     return segment() if callable(segment) else segment
 
 

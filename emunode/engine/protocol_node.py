@@ -2,8 +2,8 @@
 
 Arrivals go through the protocol to the rule, and sends of the rule go through the protocol to the ports. Packets then leave
 when the protocol says so. Hence a send of the rule is never too late, and a send that the port model or the link capacity
-does not allow waits its turn. A port model limits the sends of a node in a step. Its receipts depend on its neighbours,
-which send when their own time-outs come, so receipts are not checked, as for packets that faults make late.
+does not allow waits its turn. A port model limits the sends of a node in a step. Its receipts depend on its neighbours:
+neighbours send when their own time-outs come. So receipts are not checked, as for packets that faults make late.
 """
 
 from emunode.algorithms.base import Algorithm, Rule
@@ -14,7 +14,7 @@ from emunode.protocols.base import Protocol, is_control
 
 
 class ProtocolNode(Node):
-    """One rank of a network, which follows its rule by way of a protocol that begins in step `now`."""
+    """One rank of a network with its rule, and with a protocol that begins in step `now`."""
 
     __slots__ = ("protocol",)
 
@@ -123,7 +123,7 @@ class ProtocolNode(Node):
         return [(port, tuple(packets[port])) for port in sorted(packets)]
 
     def _note_due(self, least: Step, *, ready: bool = False) -> None:
-        """Set the next step, `least` or later, in which this node acts without receiving anything first."""
+        """Set the next step, `least` or later, when this node acts without receiving anything first."""
         alarm = self.protocol.alarm
         if ready or (alarm is not None and alarm < least):
             # A time-out of a step that is over, or was missed, is acted upon in the next step that runs.

@@ -28,7 +28,7 @@ KeptResult = tuple[Rank, Rank, int, bytes]
 
 
 class RankSet:
-    """The nodes of `ranks`, which one engine runs, and the faults in force."""
+    """The nodes of `ranks`, run by one engine, and the faults in force."""
 
     def __init__(self, algorithm: Algorithm, ranks: Sequence[Rank]) -> None:
         spec = algorithm.spec
@@ -47,7 +47,7 @@ class RankSet:
         """Ranks whose protocols were notified of a port in the last `apply_faults`."""
         # A dictionary is a set with an order. Protocols are notified in this order, which decides what they send first.
         self._pending_notifications: dict[tuple[Rank, Port], None] = {}
-        """Ports of ranks that hang of which their protocols have to be notified."""
+        """Ports of hanging ranks that the protocols of these ranks have to be notified of."""
         detects = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
         self.detection = detects and StepDetection(algorithm.topology, spec.seed, detects, ranks)
         self._agrees = spec.agreement is not None
@@ -87,7 +87,7 @@ class RankSet:
     def apply_faults(
         self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]
     ) -> tuple[set[Rank], list[tuple[Rank, bool]]]:
-        """Put faults into force at the beginning of `step`, in which the ranks in `waking` read or send.
+        """Put faults into force at the beginning of `step`; the ranks in `waking` read or send in that step.
 
         Returns the ranks that still wake, and the ranks that fall silent, each of these with whether it has something to
         read first; the engine calls `deactivate` for these once they have read. Call this in every step from the first
@@ -146,7 +146,7 @@ class RankSet:
         return acting
 
     def deactivate(self, rank: Rank) -> Step | None:
-        """Pause a hanging rank or remove a crashed one; return the next step in which it sends, or None."""
+        """Pause a hanging rank or remove a crashed one; return the next step when it sends, or None."""
         node = self.nodes.get(rank)
         if node is None:
             return None

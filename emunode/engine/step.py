@@ -50,7 +50,7 @@ class StepRunner:
         self.reverse_ports = reverse_ports_of(self._topology)
         self._has_protocol = rank_set.has_protocol
         self._noted: dict[Rank, Step] = {}
-        """With a protocol, the step in which each rank acts next: a time-out that does not come may lie far ahead."""
+        """With a protocol, the step when each rank acts next: a time-out that does not come may lie far ahead."""
         # Other ranks are created by their first packet, so a broadcast over a million ranks begins with one node. A
         # protocol that waits acts at ranks that have received nothing, and these have to exist.
         for rank in ranks if rank_set.protocol_waits else algorithm.sources:
@@ -67,7 +67,7 @@ class StepRunner:
                 self.due[due] = {rank}
 
     def _note_node(self, rank: Rank, due: Step | None) -> None:
-        """Wake a rank in the step in which its node acts next, and no longer in the step that was noted before."""
+        """Wake a rank in the step when its node acts next, and no longer in the step that was noted before."""
         if not self._has_protocol:
             self.note_due(rank, due)
             return

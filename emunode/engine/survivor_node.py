@@ -135,7 +135,7 @@ class Renumbering:
 
 
 class RepeatedRank:
-    """One rank in one repetition, which begins in step `began`. Its ports and ranks are named as in the whole network."""
+    """One rank in one repetition that begins in step `began`. Its ports and ranks are named as in the whole network."""
 
     def __init__(self, names: Renumbering, algorithm: Algorithm, began: Step) -> None:
         self.names = names
@@ -148,7 +148,7 @@ class RepeatedRank:
 
     @property
     def due(self) -> Step | None:
-        """The next step in which it sends without receiving anything first."""
+        """The next step when it sends without receiving anything first."""
         return None if self._node.due is None else self._node.due + self._before
 
     def step(self, step: Step, inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:

@@ -24,11 +24,11 @@ from emunode.model import Port, Rank, Step
 from emunode.registry import register
 
 CACHE_ENTRIES = 1 << 14
-"""Origins and segments of which the sends that win are kept."""
+"""Number of origins and segments whose winning sends are kept."""
 CopyId = tuple[Rank, Rank, int, int]
 """A copy: (origin, target, tree, segment)."""
 Send = tuple[Rank, Port]
-"""A rank, and the port by which it sends a copy on."""
+"""A rank, and the port that it sends a copy on by."""
 
 
 class CopyPath(NamedTuple):
@@ -41,11 +41,11 @@ class CopyPath(NamedTuple):
 
 
 class Treatment(IntEnum):
-    """The way in which a rank treats a copy. Of several faults of one rank, the largest value decides."""
+    """A rank's treatment of a copy. Of several faults of one rank, the largest value decides."""
 
     PASS_ON = 0
     FORGE = 1
-    """It gets the payload on which all byzantine ranks agree for its segment."""
+    """It gets the payload that all byzantine ranks agree on for its segment."""
     FORGE_APART = 2
     """It gets a payload that differs by rank, port and tree."""
     WITHHOLD = 3
@@ -64,7 +64,7 @@ class CommonKnowledge(Protocol):
 
 
 class Collusion:
-    """The votes that ranks which know each other win together, by one common forgery."""
+    """The votes that colluding ranks win together, by one common forgery."""
 
     def __init__(self, known: CommonKnowledge | None, colluders: Collection[Rank]) -> None:
         self._known = known
@@ -131,7 +131,7 @@ class ByzantineFault(NodeFault):
 
 
 def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
-    """Return the treatment of a copy by one fault; FaultError if its code, which may be a plug-in's, fails."""
+    """Return the treatment of a copy by one fault; FaultError if the code of the fault (maybe of a plug-in) fails."""
     try:
         return fault.treatment(sending)
     except (EmulatorError, MemoryError):
@@ -286,7 +286,7 @@ class SilentSegments(SelectiveFault):
 class Selective(SelectiveFault):
     """From `step` to `last`, `rank` withholds each copy with a probability of `rate`, for each port, and forges the others.
 
-    Forged copies have the bytes on which byzantine nodes agree.
+    Forged copies have the bytes that byzantine nodes agree on.
     """
 
     last: Step = FOREVER

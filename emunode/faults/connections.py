@@ -1,4 +1,4 @@
-"""Which connections the faults in force have closed."""
+"""The connections that the faults in force have closed."""
 
 from collections.abc import Iterable
 

@@ -41,7 +41,7 @@ class PortDetector:
         self._last = now
 
     def deadline(self, interval: int) -> int:
-        """Return the time at which the port is suspected unless something is heard until then."""
+        """Return the time when the port is suspected unless something is heard until then."""
         return self._last + self.intervals * interval
 
     def check(self, now: int, interval: int) -> None:

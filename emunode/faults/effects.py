@@ -1,7 +1,7 @@
-"""The effects of faults as data: at which place, during which interval, and with which probability.
+"""The effects of faults as data, each with its place, its interval and its probability.
 
 A kind states its effects once, by `Fault.effects`, and all code that asks about a set of faults reads a `FaultTimeline`
-(`emunode.faults.timeline`). Only the engines, which treat single packets, carry faults out by code of their own, and a test
+(`emunode.faults.timeline`). Only the engines carry faults out by code of their own, for single packets, and a test
 holds that code against the effects.
 
 An effect at a rank concerns the rank, and the packets that it sends; an effect at a (rank, port) concerns the packets that
@@ -16,7 +16,7 @@ from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank
 
 LinkEnd = tuple[Rank, Port]
-"""One direction of a link: the direction in which this rank sends by this port."""
+"""One direction of a link: the packets that this rank sends by this port."""
 Place = Rank | LinkEnd
 """A rank, or one direction of a link."""
 ALWAYS: Final = 2**62
@@ -43,7 +43,7 @@ class Interval(NamedTuple):
 
 
 class Choice(StrEnum):
-    """The thing for which a fault draws, once each, whether it is affected."""
+    """The thing that a fault draws for, once each, to decide whether it is affected."""
 
     PACKET = "packet"
     """A packet. On a link it is affected if the first number that its fault draws for it is below the probability."""

@@ -65,7 +65,7 @@ class TimedFault(NamedTuple):
 
 
 class FaultsInTime:
-    """All faults of a run, which is known from its beginning to its end.
+    """All faults of a run, known from its beginning to its end.
 
     `origin_is_author`, `knows` and `known` are as in `injector.Faults`.
     """
@@ -155,7 +155,7 @@ class FaultsInTime:
         return [Interval(start, end) for start, end in ends]
 
     def hangs(self, rank: Rank) -> list[Interval]:
-        """Return the times in which a node hangs, ascending."""
+        """Return the intervals when a node hangs, ascending."""
         crashes = self._crashes.get(rank, ())
         return [interval for interval in self._silent.get(rank, ()) if interval[0] not in crashes]
 
@@ -175,12 +175,12 @@ class FaultsInTime:
         return self._treatments.treated(self._treatments.byzantine(step, rank), step, rank, port, segments)
 
     def clock(self, rank: Rank, shown: int) -> int:
-        """Return the time at which the clock of `rank` shows `shown`."""
+        """Return the time when the clock of `rank` shows `shown`."""
         rate = self._rates.get(rank)
         return shown if rate is None else ceil(shown / rate)
 
     def shown(self, rank: Rank, time: int) -> int:
-        """Return the reading of the clock of `rank` at `time`: `clock(rank, x)` is the first time at which it reads x."""
+        """Return the reading of the clock of `rank` at `time`: `clock(rank, x)` is the first time when it reads x."""
         rate = self._rates.get(rank)
         return time if rate is None else floor(time * rate)
 
@@ -209,7 +209,7 @@ class FaultsInTime:
         return _overlaps(self._silent.get(rank, ()), *before) or _overlaps(self._down.get((rank, port), ()), *before)
 
     def dead_since(self, rank: Rank, port: Port, time: int) -> int:
-        """Return the time since which nothing has come from `rank` by `port`; `time` if something came just before it."""
+        """Return the beginning of the silence of `rank` at `port`; `time` if something came just before it."""
         since = time
         while True:
             spans = (*self._silent.get(rank, ()), *self._down.get((rank, port), ()))
@@ -225,9 +225,7 @@ class FaultsInTime:
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def occupancy(self, step: Step, rank: Rank, port: Port, start: int, duration: int) -> int:
-        """Return the time for which a packet that starts at `start` occupies its port, which is `duration` without
-        faults.
-        """
+        """Return how long a packet that starts at `start` occupies its port; `duration` is its time without faults."""
         nodes, links = self._slow.get(rank), self._slow_links.get((rank, port))
         if not nodes and not links:
             return duration

@@ -28,12 +28,12 @@ Crossing = tuple[Port, Packet, bool]
 
 
 class Faults:
-    """The faults in force. Call `apply` at the beginning of each step with the faults that are due in it.
+    """The faults in force. Call `apply` at the beginning of each step with the faults that begin in it.
 
     `origin_is_author`: a byzantine rank does not alter segments that carry its own name. In a reduce such a segment is a
-    fold of other ranks' values, so there it is false. `knows`: ranks know which of their links and neighbours are broken,
-    and send nothing there. `known`: what byzantine ranks know of the collective; without it, every forgery succeeds.
-    Delayed packets are kept here, by sender.
+    fold of other ranks' values, so there it is false. `knows`: ranks know their broken links and neighbours, and send
+    nothing there. `known`: what byzantine ranks know of the collective; without it, every forgery succeeds. Delayed
+    packets are kept here, by sender.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Faults:
         return rank in self.crashed or self._hung.get(rank, 0) >= step
 
     def hung_until(self, rank: Rank) -> Step:
-        """Return the last step in which `rank` hangs; 0 if it does not."""
+        """Return the last step of the hang of `rank`; 0 if it does not hang."""
         return self._hung.get(rank, 0)
 
     def byzantine(self, step: Step, rank: Rank) -> list[ByzantineFault]:
@@ -124,7 +124,7 @@ class Faults:
     def treatment(
         self, faults: Iterable[ByzantineFault], step: Step, rank: Rank, port: Port, copy: CopyId
     ) -> Treatment:
-        """Return the treatment of a copy that `rank`, which has these faults, should send by `port` in `step`."""
+        """Return the treatment of a copy that `rank`, with these faults, should send by `port` in `step`."""
         if copy[2] >= CONTROL_TREE:  # an author of control segments may withhold them
             faults = [fault for fault in faults if fault.withholds]
         sending = Sending(self._seed, step, rank, port, copy, lambda kind: self._collusion(kind, step))
@@ -230,7 +230,7 @@ class Faults:
         return transit
 
     def next_crossing(self, rank: Rank) -> Step | None:
-        """Return the next step in which a delayed packet of `rank` crosses, or None."""
+        """Return the next step when a delayed packet of `rank` crosses, or None."""
         held = self._held.get(rank)
         return min(held) if held else None
 

@@ -1,8 +1,8 @@
 """The kinds of faults, as frozen records.
 
-A fault takes effect at the beginning of a step, when no packet is in flight, and lasts to the end of its last step. Under
-the timed clock it may have times instead (`Moment`), at which packets are in flight (see `in_time`). `NodeFault` affects a
-rank, `LinkFault` one direction of a link.
+A fault takes effect at the beginning of a step, when no packet is in flight, and lasts to the end of its last step.
+Under the timed clock it may have times instead (`Moment`), and packets may be in flight at these times (see `in_time`).
+`NodeFault` affects a rank, `LinkFault` one direction of a link.
 
 To add a kind, define its record and decorate it with `register`, here or in a module of its own that is imported before
 scenarios are read. A `LinkFault` that acts on packets defines `act`. Faults change payloads only, never headers: the origin
@@ -68,12 +68,12 @@ class Fault:
 
     @property
     def end(self) -> Step:
-        """The last step in which it is in force."""
+        """The last step of its effect."""
         return getattr(self, "last", FOREVER)
 
     @property
     def interval(self) -> Interval:
-        """The steps in which it is in force; the times, if it is given by times."""
+        """The steps of its effect; the times, if it is given by times."""
         if self.end == FOREVER:
             return Interval(self.step, ALWAYS)
         return Interval(self.step, self.end if isinstance(self.end, Moment) else self.end + 1)
@@ -89,7 +89,7 @@ class Fault:
         raise NotImplementedError
 
     def effects(self) -> Effects:
-        """State what the fault does, where and when: the form in which everything but the engines knows it.
+        """State what the fault does, where and when: everything but the engines knows the fault in this form.
 
         By default a kind does not say. Then it is carried out, but refused where an exact answer is needed. Faults that
         differ in their place only have the same effects, each at its place.
@@ -128,7 +128,7 @@ class NodeFault(Fault):
 
 @dataclass(frozen=True)
 class LinkFault(Fault):
-    """A fault of one direction of a link: the one in which `sender` sends by `port`."""
+    """A fault of one direction of a link: of the packets that `sender` sends by `port`."""
 
     sender: Rank
     port: Port
@@ -169,7 +169,7 @@ def _check(record: type[Fault]) -> None:
 
 
 KINDS: Final = Registry[str, type[Fault]]("fault kind", Fault, key=_name, required=("form", "evidence"), check=_check)
-"""Every kind of fault, by its name in scenarios, journals and on the wire, in the order in which faults of a step act."""
+"""Every kind of fault, by its name in scenarios, journals and on the wire; faults of a step act in this order."""
 
 
 @register
@@ -368,7 +368,7 @@ class Drop(LinkFault):
 
 
 CARRIED_OUT_BY: Final = ("act", "apply", "treatment", "silent_at")
-"""The methods by which a kind acts on packets."""
+"""The methods that let a kind act on packets."""
 
 
 def states_effects(kind: type[Fault]) -> bool:
@@ -424,7 +424,7 @@ def from_record(record: object, topology: Topology) -> Fault:
 
 
 def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Return the faults in the order in which they take effect."""
+    """Return the faults in the order of their effects."""
     faults = tuple(faults)
     if len(faults) < 2:
         return faults

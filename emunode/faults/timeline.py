@@ -1,8 +1,7 @@
-"""The faults of a run on one time axis: which effect is in force at which place, and when.
+"""The faults of a run on one time axis: the effects in force at each place, and when.
 
-This is the one form in which plans, theory, campaigns and reports ask about a set of faults. The engines treat single
-packets by code of their own (`injector`, `in_time`), the audit replays faults by itself, and certificates are checked
-without it.
+Plans, theory, campaigns and reports ask about a set of faults in this form alone. The engines treat single packets by
+code of their own (`injector`, `in_time`), the audit replays faults by itself, and certificates are checked without it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ Kind = TypeVar("Kind", bound=Effect)
 
 
 class Spell(NamedTuple):
-    """An effect at a place, from the time at which it begins to the time at which it ends, and the fault that causes it."""
+    """An effect at a place, from its beginning to its end, and the fault that causes it."""
 
     interval: Interval
     effect: Effect
@@ -35,7 +34,7 @@ class FaultTimeline:
 
     def __init__(self, faults: Iterable[Fault | TimedFault]) -> None:
         self.spells: dict[Place, list[Spell]] = {}
-        """By place, all spells that last, and crashes that end at once, in the order in which they begin."""
+        """By place, all spells that last, and crashes that end at once, in the order of their beginnings."""
         self.opaque_places: set[Place] = set()
         """The places of faults that do not state their effects, and may have any."""
         opaque: dict[str, None] = {}
@@ -88,12 +87,12 @@ class FaultTimeline:
 
     @cached_property
     def stops(self) -> Mapping[Place, Sequence[Interval]]:
-        """The intervals in which ranks and links are stopped, by place, ascending; adjoining ones are one."""
+        """The intervals when ranks and links are stopped, by place, ascending; adjoining intervals are merged."""
         return {place: merged(interval for interval, _ in spells) for place, spells in self.of(Stops).items()}
 
     @cached_property
     def recoveries(self) -> Sequence[tuple[int, Rank]]:
-        """The times at which ranks return with fresh state, ascending, each with the rank."""
+        """The times when ranks return with fresh state, ascending, each with the rank."""
         stops = ((place, *spell) for place, spells in self.of(Stops).items() for spell in spells)
         return sorted(
             (interval.end, place)
@@ -127,7 +126,7 @@ class FaultTimeline:
         return found
 
     def at(self, place: Place, time: int) -> list[Effect]:
-        """Return the effects in force at `place` and `time`, in the order in which they began."""
+        """Return the effects in force at `place` and `time`, in the order of their beginnings."""
         return [spell.effect for spell in self.spells.get(place, ()) if time in spell.interval]
 
     def stopped(self, place: Place, start: int, end: int | None = None) -> bool:
@@ -140,7 +139,7 @@ class FaultTimeline:
 
 
 def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval | None, Fault]]:
-    """Return the faults in the order in which they take effect, with their times; None: they state steps."""
+    """Return the faults in the order of their effects, with their times; None: they state steps."""
     faults = list(faults)
     timed = [each for each in faults if isinstance(each, TimedFault)]
     steps = in_order(each for each in faults if not isinstance(each, TimedFault))

@@ -74,7 +74,7 @@ class LinkTransit:
 
     @property
     def step(self) -> Step:
-        """The step for which the packet is scheduled, under either clock."""
+        """The step that the packet is scheduled for, under either clock."""
         return self._random.place[0]
 
     @property
@@ -88,7 +88,7 @@ class LinkTransit:
         return self._random.place[2]
 
     def carry_out(self, name: str, act: Callable[["LinkTransit"], None]) -> None:
-        """Let the fault with this name act on the packet; FaultError if its code, which may be a plug-in's, fails."""
+        """Let the fault with this name act on the packet; FaultError if the code of the fault (maybe of a plug-in) fails."""
         self._random.start(name)
         try:
             act(self)
@@ -120,7 +120,7 @@ def failure(kind: str, step: Step, rank: Rank, port: Port, error: Exception) -> 
 
 
 def forge_segment(seed: int, segment: Segment, right: bytes | None = None) -> Segment:
-    """Return a segment with the payload on which all byzantine nodes agree: other bytes of the same length.
+    """Return a segment with the payload that all byzantine nodes agree on: other bytes of the same length.
 
     `right` is the payload that the origin sent, as far as it is known: the forgery differs from it. Where it is not known,
     the forgery differs from what was received.
@@ -137,7 +137,7 @@ def forge_apart(seed: int, segment: Segment, rank: Rank, port: Port, right: byte
 
 
 def _with_payload(segment: Segment, key: str, right: bytes | None) -> Segment:
-    """Return the segment with the bytes that `key` gives, which differ from `right`, or from the present ones."""
+    """Return the segment with bytes from `key` that differ from `right`, or from the present bytes."""
     *header, payload = segment
     if not payload:
         return segment

@@ -1,4 +1,4 @@
-"""The place of a host in the tree by which orders for steps reach many hosts, and their reports return.
+"""The place of a host in the tree that takes orders for steps to many hosts, and their reports back.
 
 A host passes an order on to its children before it carries it out, and reports once its whole subtree has reported. All
 other messages take the control connection that every host has to the coordinator. So the coordinator notices the end of

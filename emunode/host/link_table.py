@@ -26,7 +26,7 @@ FIRST_PORT, LAST_PORT = 1024, 65535
 
 
 class LinkTable:
-    """All link ends of one host, which accepts links at `listener`. The lower rank of a link dials.
+    """All link ends of one host. It accepts links at `listener`. The lower rank of a link dials.
 
     `tell` sends a message to the coordinator.
     """
@@ -96,7 +96,7 @@ class LinkTable:
         self._listener.close()
 
     def announce(self) -> None:
-        """Report where this host listens, and which hosts it will dial."""
+        """Report where this host listens, and the hosts that it will dial."""
         self._tell("listening", self._listener.getsockname()[1], self.nonce, sorted(self._to_dial))
 
     # --- names -----------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 * 2**20
 RETRY_SECONDS, MOST_RETRY_SECONDS = 0.2, 2.0
-"""The pause before the second attempt to reach the coordinator, which doubles from attempt to attempt, and the longest."""
+"""The pause before the second attempt to reach the coordinator, and the longest pause. It doubles every time."""
 FAILED = 4
 """Exit status of `emunode` unless the run that it joined ended normally."""
 CANNOT_JOIN, INTERRUPTED = 64, 130
@@ -54,7 +54,7 @@ class Invitation(NamedTuple):
     deadline: float = 0.0
     """Until when a coordinator that cannot be reached yet is tried again, on the monotonic clock."""
     advertise: str = ""
-    """Where peers dial the host; empty: at the address from which it reaches the coordinator."""
+    """Where peers dial the host; empty: at the address that it reaches the coordinator from."""
     allow_plugins: bool = False
     """Whether the host executes plug-ins that the coordinator sends."""
     node: str = ""

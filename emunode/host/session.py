@@ -241,7 +241,7 @@ class Session:
                 self._timed_run().carry_out(order)
 
     def _set_up(self, order: HostConfig | DataPart) -> None:
-        """Configure this host, or keep a part of the numbers that the user gives, which come before the configuration."""
+        """Configure this host, or keep a part of the user's numbers: these come before the configuration."""
         if isinstance(order, HostConfig):
             self._configure(order)
             return

@@ -1,10 +1,11 @@
 """The steps of one host: wake the ranks that have something to do, move their packets, count, report.
 
 A step: put new faults into force, let every rank with work read, decide and send, then report how many packets went to
-which host. The coordinator opens the next step when the counts of all hosts agree. A packet carries its step, since a packet
-may arrive before the order for its step; arrivals are filed by step. A packet of step t is read in step t + 1, so
-two files, indexed by `step & 1`, are enough: when step t is open, packets of t and t + 1 can arrive, and what arrived in
-t - 1 was emptied into inboxes when t was opened. When the count of arrivals grows after the report, it is reported again.
+each host. The coordinator opens the next step when the counts of all hosts agree. A packet carries its step, since a
+packet may arrive before the order for its step; arrivals are filed by step. A packet of step t is read in step t + 1,
+so two files, indexed by `step & 1`, are enough: when step t is open, packets of t and t + 1 can arrive, and what
+arrived in t - 1 was emptied into inboxes when t was opened. When the count of arrivals grows after the report, it is
+reported again.
 
 A host gets the order for a step only if it has something to do in it: a rank is due, packets of the step before are unread,
 or faults change. A packet of a step without an order moves the host into that step, and its arrival is reported.
@@ -83,7 +84,7 @@ class StepEngine:
         self._step: Step = 0
         self._reported = False
         self._due: Step = 0
-        """The step in which a rank sends without receiving anything first, as last reported; 0 for none."""
+        """The step when a rank sends without receiving anything first, as last reported; 0 for none."""
         self.working = 0
         """Ranks that are still to run in this step."""
         self._start_over()
@@ -118,7 +119,7 @@ class StepEngine:
         return self._runner.rank_set.node(rank)
 
     def create_node(self, view: LocalView) -> Node:
-        """Return a node in its initial state, which no step runs."""
+        """Return a node in its initial state; no step runs it."""
         return self._runner.rank_set.create_node(view)
 
     # --- tasks -----------------------------------------------------------------------------------------------------
@@ -160,14 +161,14 @@ class StepEngine:
         packets.append(packet)
 
     def _skip_steps_before(self, step: Step) -> None:
-        """Leave out the steps before `step`, for which no order came; FrameError if this host has something to do in one."""
+        """Leave out the steps before `step`: no order came. FrameError if this host has something to do in one."""
         unread = self._arrivals[0][0] or self._arrivals[1][0]
         if not self._reported or step <= self._step or unread or 0 < self._due < step:
             raise FrameError(f"packet of step {step} in step {self._step}")
         self._enter_without_order(step - 1)
 
     def _enter_without_order(self, step: Step) -> None:
-        """Go to a step in which no rank of this host has anything to do."""
+        """Go to a step without anything to do for the ranks of this host."""
         self._step = step
         self._counted = 0
         self._received.clear()

@@ -1,4 +1,4 @@
-"""The title of a host process, by which `ps` and `top` say which nodes it runs."""
+"""The title of a host process: it shows the nodes of the process in `ps` and `top`."""
 
 import os
 from typing import Final

@@ -53,9 +53,10 @@ RESET = Struct("ii").pack(1, 0)
 class FramedStreams:
     """A set of non-blocking framed streams, by descriptor.
 
-    `on_frame(fd, frame)` is called for every whole frame, its length included, and may raise FrameError, which closes that
-    stream. `on_end(fd, reason)` is called once for every stream that ends by itself or is closed for a malformed frame, and
-    never after `close`. Until `mark_authenticated`, the frames of an accepted stream may have HELLO_LIMIT bytes at most.
+    `on_frame(fd, frame)` is called for every whole frame, its length included, and may raise FrameError to close that
+    stream. `on_end(fd, reason)` is called once for every stream that ends by itself or is closed for a malformed frame,
+    and never after `close`. Until `mark_authenticated`, the frames of an accepted stream may have HELLO_LIMIT bytes at
+    most.
     """
 
     def __init__(self, on_frame: Callable[[int, bytes], None], on_end: Callable[[int, str], None]) -> None:
@@ -74,7 +75,7 @@ class FramedStreams:
         self._gone: set[int] = set()
         """Descriptors closed during this batch of events. The kernel may have given the number to a new stream since."""
         self._yield_at = 0.0
-        """The time from which on other tasks of the thread have to run before the next poll."""
+        """From this time on other tasks of the thread have to run before the next poll."""
         self._special: set[int] = set()
         """Descriptors whose next event is not simply one whole frame: watched, partial or gone."""
 
@@ -163,7 +164,7 @@ class FramedStreams:
         self._unauthenticated.pop(fd, None)
 
     def _leave(self, fd: int) -> None:
-        """Ignore further events of this batch for the number `fd`, which may belong to a new stream by now."""
+        """Ignore further events of this batch for the number `fd`: it may belong to a new stream by now."""
         # Both sets until the next poll: the kernel gives a free number to the next stream at once, and `events` may
         # still hold an event of the old one.
         self._gone.add(fd)
@@ -206,7 +207,7 @@ class FramedStreams:
         self._blocked.send_all(frames)
 
     def exchange(self, queue: list[tuple[int, bytes]]) -> None:
-        """Write the frames of `queue`, which is empty afterwards, and read in between. Not for handlers of frames.
+        """Write the frames of `queue` until it is empty, and read in between. Not for handlers of frames.
 
         A handler that ends a stream may remove its frames from the queue.
         """

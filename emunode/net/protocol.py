@@ -25,9 +25,9 @@ class HostConfig(NamedTuple):
     hosts: Positive
     spec: CollectiveSpec
     listen_address: str
-    """Empty: the address from which this host reached the coordinator."""
+    """Empty: the address that this host reached the coordinator from."""
     dial_address: str
-    """Source address of dialled links, for which the host chooses the ports; empty: the kernel chooses both."""
+    """Source address of dialled links; the host chooses their ports. Empty: the kernel chooses both."""
     backlog: int
     setup_seconds: float
     network: bytes = b""

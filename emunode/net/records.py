@@ -20,7 +20,7 @@ Decoder = Callable[[object], Any]
 
 
 def encode_record(values: Sequence[object]) -> tuple[object, ...]:
-    """Return the values of a named tuple as plain values, which msgpack can pack."""
+    """Return the values of a named tuple as plain values that msgpack can pack."""
     return tuple(_plain(value) for value in values)
 
 

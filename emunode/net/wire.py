@@ -85,7 +85,7 @@ def decode_packet(frame: bytes, order: int) -> tuple[Step, Packet]:
 def encode_timed_packet(deadline: int, step: Step, segments: Packet) -> bytes:
     """Return the frame of one packet under the timed clock.
 
-    It begins with `deadline`, the virtual time at which the sender has finished sending it, in nanoseconds since the run
+    It begins with `deadline`, the virtual time when the sender has finished sending it, in nanoseconds since the run
     began.
     """
     if len(segments) == 1:
@@ -285,8 +285,8 @@ in nanoseconds since the run began.
 """
 
 DEPARTURE = Struct("<IIQ")
-"""A packet of a fault-free timetable: step, port, and the time in nanoseconds at which it leaves."""
+"""A packet of a fault-free timetable: step, port, and the time when it leaves, in nanoseconds."""
 RECEIPTS = Struct("<IIQ")
 """The receipts of a rank in a fault-free timetable: step, packets, and the time in nanoseconds of the last of them."""
 NOTICE = Struct("<QI")
-"""The time in nanoseconds at which a rank learns that a packet does not come, and the step of the packet."""
+"""The time, in nanoseconds, when a rank learns that a packet does not come, and the step of the packet."""

@@ -1,16 +1,17 @@
 """Agreement on suspected links: every rank that can be reached decides the same set, without a coordinator.
 
-A rank that suspects a port tells all its neighbours the link and the step in which it was first suspected. Every rank
-forwards news once. News reaches every rank that can be reached within `Agreement.steps` steps, D. So at the beginning of
-step s + D each rank knows all suspicions up to step s, and decides on them; on a suspicion of step s + 1 it decides in step
-s + 1 + D, and so on. So decisions differ in later suspicions, never because news were still under way.
+A rank that suspects a port tells all its neighbours the link and the first step of the suspicion. Every rank forwards
+news once. News reaches every rank that can be reached within `Agreement.steps` steps, D. So at the beginning of step s
++ D each rank knows all suspicions up to step s, and decides on them; on a suspicion of step s + 1 it decides in step s
++ 1 + D, and so on. So decisions differ in later suspicions, never because news were still under way.
 
 With fewer faulty nodes than the connectivity, D is at most the fault diameter D_f (Krishnamoorthy and Krishnamurthy 1987):
 nodes crash between two steps, so the neighbours of a node learn its news in the next step, unless they crash as well.
-Under the timed clock rounds take the place of steps. Round r ends at r times the length of a round, in which news cross any
-link; a crash may cut packets, and every faulty node may cost a round, so D is D_f plus their greatest number.
-With more faults news may take longer. A rank that hears of a suspicion too late for a decision it has taken says so. This
-*reopening* is news like a suspicion, and from its step on all decisions wait `slowest` steps, for a path through all ranks.
+Under the timed clock rounds take the place of steps. Round r ends at r times the length of a round, long enough for
+news to cross any link; a crash may cut packets, and every faulty node may cost a round, so D is D_f plus their greatest
+number. With more faults news may take longer. A rank that hears of a suspicion too late for a decision it has taken
+says so. This *reopening* is news like a suspicion, and from its step on all decisions wait `slowest` steps, for a path
+through all ranks.
 
 A rank cannot know the news that it missed while it did not run, so it asks its neighbours when it runs again. A neighbour
 that was suspected and is heard again receives everything, since it may have to learn that it is excluded; the same at
@@ -46,7 +47,7 @@ class News(NamedTuple):
     """A piece of news to agree on; a link is named by the lesser of its two ends, (rank, port)."""
 
     seen: Step
-    """The step or round in which it was first noticed."""
+    """The step or round when it was first noticed."""
     rank: Rank
     port: Port
 
@@ -223,7 +224,7 @@ class AgreementLayer(Protocol):
         return {news.seen for news in self.known if news.seen > last}
 
     def _due(self, cut: Step) -> Step:
-        """Return the step or round in which all news up to `cut` have arrived."""
+        """Return the step or round when all news up to `cut` have arrived."""
         # A reopening proves that news took longer than D steps, so D is replaced by the bound that no faults can
         # exceed.
         reopened = any(news.port == REOPENS and news.seen <= cut for news in self.known)

@@ -38,7 +38,7 @@ class ControlKind(IntEnum):
     REQUEST = 2
     """The sender lacks the segment with this origin, target and number, of tree `value`."""
     SUSPICION = 16
-    """The link at port `value` of the origin, which leads to the target, is suspected since step `number`."""
+    """The link to the target at port `value` of the origin is suspected since step `number`."""
     REOPENING = 17
     """The origin has decided too early, as it learnt in step `number`."""
     QUESTION = 18
@@ -111,11 +111,11 @@ class Protocol:
 
     @property
     def alarm(self) -> int | None:
-        """The next time at which the driver has to call `wake`, or None."""
+        """The next time when the driver has to call `wake`, or None."""
         return None
 
     def start(self, now: int) -> None:
-        """Begin at the time at which the node begins; a node that recovers begins anew."""
+        """Begin at the time when the node begins; a node that recovers begins anew."""
 
     def resume(self, now: int) -> None:
         """Note that the node runs again from `now` on, after a hang or a crash; earlier events are unknown."""

@@ -64,7 +64,7 @@ class ReliableLayer(Protocol):
         self._received: set[tuple[Port, Segment]] = set()
         """Segments that have been passed on, by port and acknowledgement."""
         self._to_send: list[Outstanding] = []
-        """Segments that may leave now, in the order in which they became ready."""
+        """Segments that may leave now; the first to become ready is first."""
 
     @property
     def alarm(self) -> int | None:

@@ -71,7 +71,7 @@ class NetworkPart(NamedTuple):
     """By new rank, the old one."""
     end: RunEnd
     algorithm: Algorithm | None = None
-    """It runs again; None after an error, and for a single rank, which has nothing to do."""
+    """It runs again; None after an error, and for a single rank: there is nothing to do."""
 
 
 class RenumberedPayloads(Payloads):

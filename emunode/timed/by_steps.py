@@ -57,7 +57,7 @@ class _Incarnation(Incarnation):
 
 
 class BySteps(Policy):
-    """The policy by which a rank reads the packets of a step when no further packet of that step can come."""
+    """The policy of a rank that reads the packets of a step when no further packet of that step can come."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class BySteps(Policy):
         """By step, the packets that may still come."""
         # Descending, so that the next step is popped off the end.
         self._open = sorted(self._awaited, reverse=True)
-        """The steps of which packets may still come, and maybe steps that are complete."""
+        """The steps with packets that may still come, and maybe steps that are complete."""
         self._starts = timetable.starts
         self._unsent: dict[Step, dict[Port, int]] = {}
         """By step and port, the starts of packets of the timetable that have not started, and still may."""
@@ -146,7 +146,7 @@ class BySteps(Policy):
             self._awaited[step] -= 1
 
     def _next_step(self) -> tuple[Step, int] | None:
-        """Return the next step with anything to do, and the time from which it may run.
+        """Return the next step with anything to do, and the earliest time when it may run.
 
         None if there is no such step, or if packets of earlier steps may still come.
         """
@@ -226,7 +226,7 @@ class BySteps(Policy):
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def _start(self, incarnation: _Incarnation, step: Step, port: Port, now: int) -> int:
-        """Return the time at which a packet of a step can start."""
+        """Return the time when a packet of a step can start."""
         start = max(incarnation.ports.earliest(step, port), self._noticed)
         intended = self._starts.get((step, port))
         if intended is None:
@@ -264,7 +264,7 @@ class BySteps(Policy):
             actions.notices.append((start if free is None else free, port, step))
 
     def _passing_time(self, step: Step, port: Port, now: int) -> int:
-        """Return the time at which it is clear that a packet of the timetable does not start."""
+        """Return the time when it is clear that a packet of the timetable does not start."""
         start = self._starts[step, port]
         for incarnation in self._incarnations:
             # Missed by a crash, or before a recovery: the crash tells.
@@ -277,7 +277,7 @@ class BySteps(Policy):
         return max(now, self._incarnations[-1].crashes)
 
     def _give_up(self, now: int, until: int, actions: Actions) -> None:
-        """Tell the neighbours at a crash which packets will not start before the recovery at `until`, or at all."""
+        """Tell the neighbours at a crash the packets that will not start before the recovery at `until`, or at all."""
         # In order, as the notices are recorded and sent to hosts.
         for step, starts in sorted(self._unsent.items()):
             for port in sorted(port for port, start in starts.items() if start < until):
@@ -288,7 +288,7 @@ class BySteps(Policy):
 
 
 def _by_name(hops: Sequence[Hop], came: Sequence[Crossed]) -> list[tuple[Step, list[Hop]]]:
-    """Return hops, which are in order of ports, by the steps that name their packets."""
+    """Return hops by the steps that name their packets; the hops are in order of ports."""
     found: dict[Step, list[Hop]] = {}
     # Hops come by port, and within a port in the order of its packets. So do the packets, as the sort keeps that order.
     left = iter(hops)

@@ -26,9 +26,7 @@ class LinearCostModel(NamedTuple):
     packet_limit: int = 0
 
     def nanoseconds(self, size: int) -> int:
-        """Return the time for which a packet of `size` bytes occupies its port, by the formula for the virtual time of
-        a step.
-        """
+        """Return how long a packet of `size` bytes occupies its port, by the formula for the virtual time of a step."""
         # An empty packet costs no start-up, with a packet limit or without one.
         startups = -(-size // self.packet_limit) if self.packet_limit else min(size, 1)
         # Rounded once, to whole nanoseconds: sums are exact from here on, and equal on all machines.
@@ -36,7 +34,7 @@ class LinearCostModel(NamedTuple):
 
 
 class PortOccupancy:
-    """The times until which the ports of one node are busy. Calls have to come in the order of steps, departures first."""
+    """The times when the ports of one node become free. Calls have to come in the order of steps, departures first."""
 
     __slots__ = ("_alone", "_before", "_free", "_received", "_serial", "_step")
 
@@ -59,7 +57,7 @@ class PortOccupancy:
         return start
 
     def earliest(self, step: Step, port: Port) -> int:
-        """Return the time from which a packet of `step` can start over `port`."""
+        """Return the earliest time when a packet of `step` can start over `port`."""
         free = self._free[0 if self._serial else port]
         if self._alone and step != self._step:
             # What the port was busy with before this step: sends of the same step do not delay receipts of it.
@@ -68,7 +66,7 @@ class PortOccupancy:
         return max(free, self._received)
 
     def occupy(self, port: Port, until: int) -> None:
-        """Keep `port` busy until a time, with a packet for which `earliest` was asked."""
+        """Keep `port` busy until a time, with a packet whose start came from `earliest`."""
         self._free[0 if self._serial else port] = until
 
     @property

@@ -2,12 +2,13 @@
 
 A packet is encoded as soon as it is decided, and stays in the heap until its start; a packet that arrived stays there until
 its time of receipt. Nothing happens before its time. Lateness does not add up: a packet carries the virtual time of its
-receipt, and later times are computed from that. The kernel wakes the host by a timer descriptor that is set to an absolute
-time of CLOCK_MONOTONIC, which all processes of a machine share. A sleeping task per packet would be late by about as much
-as a packet takes.
+receipt, and later times are computed from that. The kernel wakes the host by a timer descriptor that is set to an
+absolute time of CLOCK_MONOTONIC, a clock shared by all processes of a machine. A sleeping task per packet would be late
+by about as much as a packet takes.
 
-Under faults packets may be lost, which are only recorded, and a packet may be read long after it has arrived: a host may be
-ahead of the virtual time of its ranks. So the achieved time of a receipt is then max(arrival, virtual time).
+Under faults packets may be lost, and lost packets are only recorded. A packet may be read long after it has arrived: a
+host may be ahead of the virtual time of its ranks. So the achieved time of a receipt is then max(arrival, virtual
+time).
 """
 
 import ctypes
@@ -143,7 +144,7 @@ class TimedRun:
         self._starts: dict[int, list[Start]] = {}
         self._receipts_at: dict[int, list[DueReceipt]] = {}
         self._there: dict[tuple[int, Step, int], int] = {}
-        """By slot, step and time of crossing, under faults: the time at which the packet had arrived."""
+        """By slot, step and time of crossing, under faults: the time when the packet had arrived."""
         self._stops: list[int] = []
         self._begin: int | None = None
         self._armed = 0
@@ -320,7 +321,7 @@ class TimedRun:
     def _plan_losses(
         self, index: int, losses: Sequence[Departure], withheld: Sequence[Departure], reports: Sequence[Departure]
     ) -> None:
-        """Schedule the starts of lost packets, and note withheld packets and reports, which cross no link."""
+        """Schedule the starts of lost packets, and note withheld packets and reports: they cross no link."""
         for loss in losses:
             self._losses.append((index, loss, HopOutcome.LOST))
             # It starts like any other, since its sender does not know: the node waits for this departure too.

@@ -50,7 +50,7 @@ class FaultFreeRank:
         self._schedule.append((NEVER, 0))
         self._schedule.reverse()
         self.awaited, self._missing = self._schedule.pop()
-        """The next step in which packets arrive, and how many of them have not arrived yet."""
+        """The next step with arrivals, and the number of its packets that have not arrived yet."""
         self._filed: dict[Step, list[tuple[Port, int, Packet]]] = {}
         self._inbox: list[PortPacket] = []
         self.pending = 0

@@ -1,8 +1,8 @@
 """A rank on a host under the timed clock: it waits for the packets that its list names, and acts at their times.
 
-The coordinator has computed the whole history, so the list has the times at which packets have crossed to this rank, and at
-which the rank learns that a packet does not come. Hence the rank knows what it can do before the next packet. Its actions
-follow from the same `TimedRank` as in memory. No clock, no socket.
+The coordinator has computed the whole history, so the list has the times when packets have crossed to this rank, and
+when the rank learns that a packet does not come. Hence the rank knows what it can do before the next packet. Its
+actions follow from the same `TimedRank` as in memory. No clock, no socket.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ class HostedRank:
             counts[time] = counts.get(time, 0) + 1
         # Descending, so that the next time is popped off the end.
         self._schedule = sorted(counts.items(), reverse=True)
-        """The times at which packets have crossed, or do not come, and the number of packets; the next one last."""
+        """The times when packets have crossed, or do not come, and the number of packets; the next one last."""
         self._filed: dict[int, list[Arrival]] = {}
         self.pending = 0
 
@@ -58,7 +58,7 @@ class HostedRank:
 
     @property
     def _due(self) -> int:
-        """The time at which the rank acts without receiving anything; ALWAYS for none."""
+        """The time when the rank acts without receiving anything; ALWAYS for none."""
         due = self._rank.next_time
         return ALWAYS if due is None or due >= self._cutoff else due
 

@@ -54,11 +54,11 @@ class EventHistory(NamedTuple):
     """The record of a run with protocols, besides its packets."""
 
     horizon: int
-    """The time at which signs of life and suspicions ended."""
+    """The time when signs of life and suspicions ended."""
     suspicions: list[TimedSuspicion]
     withheld: list[Withheld]
     reports: dict[tuple[Rank, Step], int]
-    """By rank and step, the times at which nodes reported decisions on failures."""
+    """By rank and step, the times when nodes reported decisions on failures."""
 
 
 class TimedMemoryEngine:
@@ -103,21 +103,21 @@ class TimedMemoryEngine:
         self._acting: dict[int, set[Rank]] = {}
         self._arrivals: dict[int, dict[Rank, list[Arrival]]] = {}
         self._missing: dict[int, dict[Rank, list[Step]]] = {}
-        """By time and rank, the steps of packets of which the rank then learns that they do not come."""
+        """By time and rank, the steps of packets that do not come, as the rank learns at that time."""
         self._working: set[Rank] = set()
         self._in_flight = 0
         """Packets under way, except signs of life."""
         self._over: int | None = None
-        """The time from which nothing was left to do but to watch, or None."""
+        """The time when nothing but watching was left to do, or None."""
         self._places: dict[tuple[Rank, Port, Step, int], list[int]] = {}
         """By sender, port, step and end of crossing, the packets that are not received yet, as indices of `packets`."""
         self.packets: list[TimedPacket] = []
         """Every packet so far; packets that are not received yet have the end of their crossing."""
         self.altered_copies: list[AlteredCopy] = []
         self.crossings: dict[Rank, array[int]] = {}
-        """By rank, the times at which packets have crossed to it, ascending."""
+        """By rank, the times when packets have crossed to it, ascending."""
         self.notices: dict[Rank, list[tuple[int, Step]]] = {}
-        """By rank with the policy `BySteps`, the times at which it learns of packets that do not come, and their steps."""
+        """By rank with the policy `BySteps`, the times when it learns of packets that do not come, and their steps."""
         self.suspicions: list[TimedSuspicion] = []
         self.withheld: list[Withheld] = []
         self.reports: dict[tuple[Rank, Step], int] = {}
@@ -158,7 +158,7 @@ class TimedMemoryEngine:
         return rows
 
     def in_order(self, _now: int, ranks: set[Rank]) -> Sequence[Rank]:
-        """Return the ranks that act at one time, in the order in which they do."""
+        """Return the ranks that act at one time, in the order of their actions."""
         # Ascending: rows and suspicions of one time are recorded in one order on every machine.
         return sorted(ranks)
 

@@ -40,11 +40,11 @@ class ForwardingNode(Node):
     def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
         super().__init__(rank, algorithm, rule)
         self._arrived: dict[tuple[Rank, Rank, int], Step] = {}
-        """The step in which each piece was read first."""
+        """The step when each piece was read first."""
 
     @property
     def own(self) -> Step | None:
-        """The next step in which it sends without receiving anything first, or None."""
+        """The next step when it sends without receiving anything first, or None."""
         return None if self._next is None else self._next[0]
 
     def take_own(self) -> tuple[Step, Leaving]:
@@ -98,20 +98,21 @@ class _Incarnation(Incarnation):
         super().__init__(view, starts, crashes, hangs)
         self.node = node
         self.crossed: list[tuple[int, int, Port, Step, int, int, Packet]] = []
-        """Packets that are not read yet, by the time at which they may be, at the latest before a fault; then that time
+        """Packets that are not read yet, by the time when they may be read, at the latest before a fault; then that
+        time
         without faults, port, step, a number, the end of the crossing, and segments."""
         self.receiving: list[tuple[int, int, Port, Step, int, Packet]] = []
         """Over one port, packets that are being received: when that ends, a number, port, step, end of the crossing."""
         self.own: list[tuple[int, Send]] = []
         """Sends of its own that have not come up yet, with their times in the fault-free timetable."""
         self.waiting: list[tuple[int, Send]] = []
-        """A heap of sends that are passed on, by the time from which they may leave."""
+        """A heap of sends that are passed on, by the earliest time when they may leave."""
         self.ready: dict[Port, SendQueue] = {}
         """The sends that may leave when their port is free; one queue for all ports over one port."""
 
 
 class OnArrival(EventPolicy[_Incarnation]):
-    """The policy by which a rank reads each packet as soon as it has received it."""
+    """The policy of a rank that reads each packet as soon as it has received it."""
 
     def __init__(
         self,
@@ -206,14 +207,14 @@ class OnArrival(EventPolicy[_Incarnation]):
         return came
 
     def _due(self, step: Step) -> int:
-        """Return the time at which, without faults, everything of the steps up to `step` has been received."""
+        """Return the time when, without faults, everything of the steps up to `step` has been received."""
         place = bisect_right(self._steps, step)
         return self._complete[place - 1] if place else 0
 
     # --- sends -----------------------------------------------------------------------------------------------------
 
     def _own_time(self, incarnation: _Incarnation, step: Step, intended: int) -> int:
-        """Return the time from which one of the rank's own sends may leave."""
+        """Return the earliest time when one of the rank's own sends may leave."""
         shown = self._faults.clock(self.rank, intended)
         if incarnation.starts or shown == intended:
             return shown

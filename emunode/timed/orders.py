@@ -8,7 +8,7 @@ from emunode.model import Step
 
 
 class ReceiptSteps(NamedTuple):
-    """The steps in which packets arrive under the timed clock, for each rank of the host from its place `first` on."""
+    """The steps with arrivals under the timed clock, for each rank of the host from its place `first` on."""
 
     first: int
     steps: Sequence[bytes]
@@ -44,7 +44,7 @@ class FaultFree(NamedTuple):
 
 
 class ProcessStops(NamedTuple):
-    """The times of hangs in which this process is stopped; it reports `reached` when it has done all that comes before."""
+    """The times of hangs that stop this process; it reports `reached` when it has done all that comes before."""
 
     times: Sequence[int]
 
@@ -57,14 +57,14 @@ class ByEvents(NamedTuple):
 
 
 class CrossingTimes(NamedTuple):
-    """The times at which packets have crossed to each rank of the host from its place `first` on, as 8-byte numbers."""
+    """The times when packets have crossed to each rank of the host from its place `first` on, as 8-byte numbers."""
 
     first: int
     times: Sequence[bytes]
 
 
 class Notices(NamedTuple):
-    """The times at which ranks learn that packets do not come, and the steps of these packets (`wire.NOTICE`), for each
+    """The times when ranks learn that packets do not come, and the steps of these packets (`wire.NOTICE`), for each
     rank of the host from its place `first` on.
     """
 

@@ -25,7 +25,7 @@ class RunSettings(NamedTuple):
     """The times of a run whose ranks have a protocol or a failure detector; None for other runs."""
 
     def make_rank(self, rank: Rank, timetable: RankTimetable) -> TimedRank:
-        """Create a rank; `timetable` is its part in the fault-free timetable, which a protocol does not need."""
+        """Create a rank; `timetable` is its part in the fault-free timetable (a protocol needs none)."""
         common = (rank, self.algorithm, self.costs, self.faults)
         # A protocol decides on its own when a rank acts, whether or not the algorithm follows arrivals.
         if self.times is not None:

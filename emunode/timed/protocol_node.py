@@ -1,8 +1,8 @@
 """A node with a protocol between its rule and its ports, under the timed clock. No clock, no socket.
 
 All times are nanoseconds on the node's own clock. Packets are handed to the rule on arrival, so a tree forwards in the order
-of arrivals, whatever the steps; the rule is given the step in which the time lies. Sends that the rule schedules for a later
-step are handed to the protocol when that step begins in the virtual time of lock-step.
+of arrivals, whatever the steps; the rule is given the step that contains the time. Sends that the rule schedules for a
+later step are handed to the protocol when that step begins in the virtual time of lock-step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,7 @@ from emunode.timed.step_times import StepTimes
 
 
 class TimedProtocolNode(ProtocolNode):
-    """One rank of a network, which begins at the time `starts` and misses sends that its rule schedules for earlier
-    times.
-    """
+    """One rank of a network. It begins at the time `starts` and misses sends that its rule schedules for earlier times."""
 
     __slots__ = ("_steps",)
 
@@ -33,7 +31,7 @@ class TimedProtocolNode(ProtocolNode):
 
     @property
     def alarm(self) -> int | None:
-        """The next time at which the node acts without receiving anything first, or None."""
+        """The next time when the node acts without receiving anything first, or None."""
         times = [] if self.due is None else [self._steps.begins(self.due)]
         if self.protocol.alarm is not None:
             # A time already, where `due` is a step of the rule's schedule.
@@ -98,7 +96,7 @@ class TimedProtocolNode(ProtocolNode):
         self._note_due(step)
 
     def _note_due(self, least: Step, *, ready: bool = False) -> None:
-        """Set the next step in which the rule sends something; the protocol has an alarm of its own."""
+        """Set the next step with sends of the rule; the protocol has an alarm of its own."""
         del least, ready
         own = [self._next[0]] if self._next is not None else []
         self.due = min([*own, *self._agenda], default=None)

@@ -21,7 +21,7 @@ from emunode.timed.transmission import Departure
 Arrival = tuple[Port, Step, Packet]
 """(port, step, segments) of a packet that has crossed."""
 Receipt = tuple[int, Port, Step, int]
-"""Time of receipt, port, step, and time at which it had crossed, of a packet that a rank has received."""
+"""Time of receipt, port, step, and end of the crossing, of a packet that a rank has received."""
 Notice = tuple[int, Port, Step]
 """From this time on, the neighbour behind the port knows that the packet of this step does not come."""
 
@@ -59,9 +59,9 @@ class Policy(ABC):
     """The policy of one rank: when it reads a packet, and what it sends when."""
 
     next_work: int | None = None
-    """The next time at which the rank does anything but give a sign of life, or suspect, if nothing arrives before."""
+    """The next time when the rank does anything but give a sign of life, or suspect, if nothing arrives before."""
     next_time: int | None = None
-    """The next time at which the rank does anything."""
+    """The next time when the rank does anything."""
 
     def __init__(self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime) -> None:
         self.rank = rank
@@ -72,12 +72,12 @@ class Policy(ABC):
 
     @property
     def patience(self) -> int:
-        """The most intervals of silence after which it suspects a port; 0 without detection."""
+        """The most intervals of silence before it suspects a port; 0 without detection."""
         return 0
 
     @abstractmethod
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
-        """Do everything that is due at `now`, and set the times at which it acts next."""
+        """Do everything that is due at `now`, and set the times when it acts next."""
 
     def _view(self, starts: int) -> LocalView:
         """Return the view of a node that is created at `starts`."""
@@ -88,27 +88,27 @@ class Policy(ABC):
 
 
 class TimedRank:
-    """One rank under the timed clock. Call `act` at every time at which packets have crossed to it, and at `next_time`."""
+    """One rank under the timed clock. Call `act` whenever packets have crossed to it, and at `next_time`."""
 
     def __init__(self, policy: Policy) -> None:
         self.rank = policy.rank
         self._policy = policy
         self.next_work = policy.next_work
-        """The next time at which the rank does anything but give a sign of life, or suspect, if nothing arrives before."""
+        """The next time when the rank does anything but give a sign of life, or suspect, if nothing arrives before."""
         self.next_time = policy.next_time
-        """The next time at which the rank does anything."""
+        """The next time when the rank does anything."""
 
     @property
     def patience(self) -> int:
-        """The most intervals of silence after which it suspects a port; 0 without detection."""
+        """The most intervals of silence before it suspects a port; 0 without detection."""
         return self._policy.patience
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step] = ()) -> Actions:
         """Receive packets that have crossed at `now`, do everything else that is due, and return the actions. RuleError
         as in `Node.step`.
 
-        Arrivals of one port come in the order in which they were sent. `missing` are the steps of packets that, as the
-        rank learns at `now`, do not come.
+        Arrivals of one port come in the order of sending. `missing` are the steps of packets that, as the rank learns
+        at `now`, do not come.
         """
         actions, policy = Actions([], [], [], [], [], [], [], []), self._policy
         policy.act(now, arrivals, missing, actions)
@@ -127,7 +127,7 @@ class Incarnation:
         # Hangs of other incarnations of the node do not concern this one.
         self.hangs = [each for each in hangs if starts <= each[0] < crashes]
         self.free: dict[Port, int] = {}
-        """The time until which each port is busy; one entry for all ports over one port."""
+        """The time when each port becomes free; one entry for all ports over one port."""
         self.received = 0
         """Over one port, the time of the last receipt."""
 
@@ -137,9 +137,7 @@ class Incarnation:
 
 
 class PositiveCosts(LinearCostModel):
-    """A cost model in which every packet takes a nanosecond at least: no packet is received at the time at which it is
-    sent.
-    """
+    """A cost model whose packets take a nanosecond at least: no packet is received at the time when it is sent."""
 
     def nanoseconds(self, size: int) -> int:
         return max(1, super().nanoseconds(size))
@@ -181,7 +179,7 @@ class EventPolicy(Policy, Generic[IncarnationType]):
 
     @abstractmethod
     def _plan(self, now: int) -> None:
-        """Set the times at which this rank acts next."""
+        """Set the times when this rank acts next."""
 
     def _unit(self, port: Port) -> Port:
         # Over one port all ports are one unit, which is busy or free as a whole.

@@ -14,7 +14,7 @@ class Send(NamedTuple):
 
     step: Step
     passed_on: bool
-    """False for a rank's own sends, which come first in their step."""
+    """False for a rank's own sends: they come first in their step."""
     number: int
     port: Port
     item: Segment | Callable[[], Segment]

@@ -1,4 +1,4 @@
-"""The times at which steps begin in the virtual time of lock-step: what a step of a rule means under the timed clock."""
+"""The times when steps begin in the virtual time of lock-step: the meaning of a rule's steps under the timed clock."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ class StepTimes:
         self._begins = [0, *accumulate(durations)]
         # At least 1, because `step_at` divides by it.
         self.longest = max(durations, default=0) or 1
-        """The duration of the longest step, which every step after the last one is taken to last."""
+        """The duration of the longest step, and of every step after the last one."""
 
     def begins(self, step: Step) -> int:
         """Return the beginning of a step in nanoseconds."""
@@ -23,7 +23,7 @@ class StepTimes:
         return self._begins[step - 1] if step <= last else self._begins[-1] + (step - last) * self.longest
 
     def step_at(self, time: int) -> Step:
-        """Return the step in which `time` lies; at the time at which one step ends and the next begins, the later step."""
+        """Return the step that contains `time`; where one step ends and the next begins, the later step."""
         # Steps beyond the last one exist under faults; all are as long as the longest, so their number is a division.
         beyond = time - self._begins[-1]
         return bisect_right(self._begins, time) if beyond < 0 else len(self._begins) + beyond // self.longest

@@ -17,7 +17,7 @@ from emunode.timed.step_times import StepTimes
 
 
 class TimedRepetition:
-    """One rank in one repetition, which begins at the time `began`. Ports and ranks are named as in the whole network."""
+    """One rank in one repetition that begins at the time `began`. Ports and ranks are named as in the whole network."""
 
     def __init__(self, names: Renumbering, algorithm: Algorithm, began: int, longest: int) -> None:
         self.names = names
@@ -28,7 +28,7 @@ class TimedRepetition:
 
     @property
     def alarm(self) -> int | None:
-        """The next time at which the rank sends without receiving anything first, or None."""
+        """The next time when the rank sends without receiving anything first, or None."""
         return None if self._node.alarm is None else self._node.alarm + self._began
 
     def receive(self, now: int, port: Port, packet: Packet) -> list[Hop]:

@@ -4,10 +4,10 @@ At one instant a rank first receives, then acts on time-outs, then suffers fault
 the other: signs of life first, though not two in a row, then other control segments, each a packet of its own, then data up
 to the link capacity. Time-outs, signs of life and the rule's own schedule follow the clock of the node, which may drift.
 
-A packet has a step by which journals name it: at least the one in which it starts in the virtual time of lock-step, later
-than that of everything that its sender has received, and later than that of the packet before it on the same port. So a
-step names one packet of a port, causes come in earlier steps than effects, and where all packets take one time and
-nothing is sent again the steps are those of lock-step. No clock, no socket.
+A packet has a step as its name in journals. The step is at least the step of the packet's start in the virtual time of
+lock-step, later than the steps of everything that its sender has received, and later than the step of the packet before
+it on the same port. So a step names one packet of a port, causes come in earlier steps than effects, and where all
+packets take one time and nothing is sent again the steps are those of lock-step. No clock, no socket.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ class _Incarnation(Incarnation):
         super().__init__(view, starts, crashes, hangs)
         self.node = node
         self.queue: list[tuple[int, Port, Step, int, Packet]] = []
-        """Over one port, packets that are being received: the time at which that ends, port, step, end of the crossing."""
+        """Over one port, packets that are being received: end of the receipt, port, step, end of the crossing."""
         self.detectors: dict[Port, PortDetector] = {}
         self.tick = 0
         """The time of the next sign of life, on the node's own clock."""
@@ -294,7 +294,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
     # --- what comes next -------------------------------------------------------------------------------------------
 
     def _plan(self, now: int) -> None:
-        """Set the times at which this rank acts next."""
+        """Set the times when this rank acts next."""
         works, signs = [], []
         for incarnation in self._incarnations:
             # Over, with everything that waited in it.

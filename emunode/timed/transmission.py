@@ -9,7 +9,7 @@ from emunode.timed.cost_model import LinearCostModel
 
 
 class Departure(NamedTuple):
-    """A packet that starts; `end` is the time at which it has crossed, or would have crossed."""
+    """A packet that starts; `end` is the time when it has crossed, or would have crossed."""
 
     start: int
     end: int
@@ -24,9 +24,9 @@ class RankTimetable(NamedTuple):
     receipts: Mapping[Step, int]
     """Packets that arrive, by step."""
     starts: Mapping[tuple[Step, Port], int]
-    """The time at which each packet leaves, in nanoseconds."""
+    """The time when each packet leaves, in nanoseconds."""
     ends: Mapping[Step, int]
-    """The time at which all packets of a step have been received, by steps in which any arrive."""
+    """The time when all packets of a step have been received, for each step with arrivals."""
 
 
 NOTHING_PLANNED = RankTimetable({}, {}, {})
@@ -35,7 +35,7 @@ NOTHING_PLANNED = RankTimetable({}, {}, {})
 def transmit(
     faults: FaultsInTime, costs: LinearCostModel, rank: Rank, step: Step, port: Port, segments: Packet, start: int
 ) -> tuple[Departure | None, list[Departure], int | None]:
-    """Send one packet: return its arriving part, its lost parts, and the time at which its port is free again.
+    """Send one packet: return its arriving part, its lost parts, and the time when its port is free again.
 
     The time is None if the sender withholds everything. A delayed packet arrives in a later step, and after its port is
     free.

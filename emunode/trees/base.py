@@ -1,8 +1,8 @@
-"""The interface of every family of spanning trees: at root 0, which port leads up and which ports lead down.
+"""The interface of every family of spanning trees: at root 0, the port up and the ports down of every rank.
 
-A tree is data that a node computes from its own relative address: `parent` and `children` are local rules. Where the network
-has translations, which keep ports, one rule serves every root; elsewhere trees are made from `topology.seen_from(root)`.
-A family has `count` trees, numbered from 0.
+A tree is data that a node computes from its own relative address: `parent` and `children` are local rules. Where the
+network has translations (they keep ports), one rule serves every root; elsewhere trees are made from
+`topology.seen_from(root)`. A family has `count` trees, numbered from 0.
 """
 
 from abc import ABC, abstractmethod
@@ -39,7 +39,7 @@ class Trees(ABC):
         """Return the port of `rank` that leads to its parent in `tree`; raises ValueError for the root."""
 
     def children(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """Return the ports of `rank` that lead to its children in `tree`, in the order in which they are served."""
+        """Return the ports of `rank` that lead to its children in `tree`; the child served first is first."""
         return self._children(rank, tree)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -55,7 +55,7 @@ class Trees(ABC):
         )
 
     def route(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """Return the ports that lead from the root down to `rank`, in the order in which they are taken.
+        """Return the ports of the path from the root down to `rank`, in the order of the path.
 
         Raises RuleError if following the parents does not end at the root.
         """
@@ -87,7 +87,7 @@ class Trees(ABC):
 
 
 def refuse_root(rank: Rank) -> None:
-    """Raise ValueError for the root, which has no parent."""
+    """Raise ValueError for the root: it has no parent."""
     if not rank:
         raise ValueError("the root has no parent")
 

@@ -45,7 +45,7 @@ class GrownTree(PartialTree):
     """The breadth-first tree over intact links, grown rank by rank from the root; each rank tries its ports in order.
 
     `broken` contains (rank, port) of every direction of a link that carries nothing. The tree is a table of the whole
-    network, which every node with full fault knowledge can compute. It omits unreachable ranks, which have no parent.
+    network; every node with full fault knowledge can compute it. It omits unreachable ranks: they have no parent.
     """
 
     def __init__(self, topology: Topology, broken: Container[tuple[Rank, Port]]) -> None:

@@ -123,7 +123,7 @@ class Joining:
         self.entries = tuple(entries)
         """The components that were joined, by number, and where each was entered."""
         self._depths: dict[int, tuple[int, dict[Rank, int]]] = {0: (0, forest.components[0].depths(0))}
-        """By component, the depth at which it was entered, and the depth of each rank below the one entered."""
+        """By component, the depth of its entry, and the depth of each rank below the entry."""
         for number, entry in self.entries:
             self._depths[number] = (self._depth(entry.above) + 1, forest.components[number].depths(entry.entered))
         self.depth = max([forest.components[0].eccentricity[0], *(entry.depth for _, entry in self.entries)])
@@ -134,7 +134,7 @@ class Joining:
         return [number for number in range(len(self.forest.components)) if number not in self._depths]
 
     def ways_into(self, number: int) -> list[Entry]:
-        """Return the links from the joined part into a component, by the depth to which they lead."""
+        """Return the links from the joined part into a component, by the depth that they lead to."""
         eccentricity = self.forest.components[number].eccentricity
         return sorted(
             Entry(self._depth(above) + 1 + eccentricity[rank], above, rank)

@@ -1,4 +1,4 @@
-"""One tree as a table, which may omit ranks that faults have cut off from the root."""
+"""One tree as a table; the table may omit ranks that faults have cut off from the root."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from emunode.trees.base import Trees
 
 
 class PartialTree(Trees):
-    """The tree in which each rank in `parents` has its parent behind that port, and all others but the root are missing.
+    """The tree where each rank in `parents` has its parent behind that port, and all others but the root are missing.
 
     `parents` must lead every rank to the root, rank 0. Children are served by ascending port.
     """

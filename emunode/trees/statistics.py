@@ -1,6 +1,6 @@
 """Measurements of families of spanning trees: properties that the literature states before any algorithm runs on them.
 
-Table 1 of Johnsson and Ho, for trees at root 0 in which an arc leads from level l to l + 1 over port d (dimension d):
+Table 1 of Johnsson and Ho, for trees at root 0 whose arcs lead from level l to l + 1 over port d (dimension d):
 
 * e_ld: arcs of port d that leave level l;
 * s_ld: total size of the subtrees below those arcs;

@@ -1,8 +1,7 @@
 """Floating-point types of contributions: storage, precision, rounding and addition, on little-endian arrays.
 
 An addition rounds to nearest, ties to even. A NaN of a sum is the positive quiet NaN without payload, because processors
-differ in payload and sign. bfloat16 is stored as 16-bit words, which numpy cannot add: they are the upper halves of
-float32.
+differ in payload and sign. bfloat16 is stored as 16-bit words, the upper halves of float32; numpy cannot add them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -83,7 +82,7 @@ class FloatType:
         return self.rounded(np.array(numbers, np.float64))
 
     def exact(self, numbers: FloatArray) -> Doubles:
-        """Return the numbers as float64, which holds all numbers of every type."""
+        """Return the numbers as float64: it holds all numbers of every type."""
         with np.errstate(invalid="ignore"):
             return numbers.astype("<f8")
 

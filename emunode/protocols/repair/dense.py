@@ -11,7 +11,7 @@ from emunode.trees.components import BrokenLinks
 class DenseRule(PlannedRule):
     """A rule for nodes that crash or hang in a dense network of one dimension, alpha = k + (k+1) rho or k + (k+1) i.
 
-    A dense network has as many nodes as any network of its kind and diameter, which is k: 3k^2 + 3k + 1, or 2k^2 + 2k + 1.
+    A dense network has the most nodes of all networks of its kind and diameter k: 3k^2 + 3k + 1, or 2k^2 + 2k + 1.
     """
 
     def require(self, algorithm: Algorithm) -> TreeCollective:

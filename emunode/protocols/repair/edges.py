@@ -1,12 +1,13 @@
 """Repair by the fewest links, in dense Eisenstein-Jacobi and Gaussian networks.
 
-A coordinate-reduction tree without its faulty nodes falls into c components, which c - 1 links join to a tree of the healthy
-nodes. In one of a few orientations of the tree the result is hardly deeper than the tree (B. Albader, arXiv 2606.19834 for
-Eisenstein-Jacobi networks: one fault t + 1, two faults t + 2; 2606.17528 and 2606.21132 for Gaussian ones: k + 2).
+A coordinate-reduction tree without its faulty nodes falls into c components; c - 1 links join them to a tree of the
+healthy nodes. In one of a few orientations of the tree the result is hardly deeper than the tree (B. Albader, arXiv
+2606.19834 for Eisenstein-Jacobi networks: one fault t + 1, two faults t + 2; 2606.17528 and 2606.21132 for Gaussian
+ones: k + 2).
 
-The papers' family of orientations and their choice of links were not available. Here the units are ordered cyclically, from
-any one on and in either sense, which gives 12 (8) trees; the parent of a rank is behind the first unit that leads closer to
-the source; and links are searched by branch and bound, among the `WAYS` best into every component.
+The papers' family of orientations and their choice of links were not available. Here the units are ordered cyclically,
+from any one on and in either sense, so there are 12 (8) trees; the parent of a rank is behind the first unit that leads
+closer to the source; and links are searched by branch and bound, among the `WAYS` best into every component.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ from emunode.trees.components import BrokenLinks, Forest, Joining
 WAYS: Final = 4
 """Links into a component that are tried, the best ones first."""
 MOST_FAULTS = 2
-"""Faults for which the depth is bounded."""
+"""The most faults with bounded depth."""
 
 
 class CoordinateReduction(Trees):
@@ -56,7 +57,7 @@ def orientations(topology: Topology) -> Iterator[CoordinateReduction]:
 
 
 MOST_NODES: Final = 10_000
-"""Nodes of the largest network in which links are searched: about half a minute."""
+"""Nodes of the largest network where links are searched: about half a minute."""
 
 
 class Edges(DenseRule):

@@ -1,15 +1,15 @@
 """Repair by asking: a rank whose expected packet does not come asks one neighbour after the other for it.
 
-A rank knows from its own address in which step each segment of each tree is to arrive. If it has not come when it is
-`after` steps overdue, the rank asks the first of its ports for it, and another one every two steps, in which a request
-and its answer can cross, until the segment comes or each port was asked once. A neighbour that has the segment answers in
-the next step; any other neighbour remembers the request, and answers when it gets the segment. Then the rank serves its
-children as usual, and drops further copies.
+A rank knows from its own address when each segment of each tree is to arrive. If a segment is `after` steps overdue,
+the rank asks the first of its ports for it, and another port every two steps, the time of a request and its answer,
+until the segment comes or each port was asked once. A neighbour that has the segment answers in the next step; any
+other neighbour remembers the request, and answers when it gets the segment. Then the rank serves its children as usual,
+and drops further copies.
 
 Under the timed clock a segment is to arrive at the end of its step in the virtual time of lock-step. It is overdue `after`
 durations of the longest step later, and requests are as far apart as a request and its answer take.
 
-Only local knowledge is used: which ports a rank believes to work (`LocalView.live_ports`), and its receipts.
+Only local knowledge is used: the ports that a rank believes to work (`LocalView.live_ports`), and its receipts.
 """
 
 from abc import abstractmethod
@@ -36,7 +36,7 @@ TreeSegment = tuple[int, int]
 
 
 class PullRule(RepairRule):
-    """A rule by which ranks ask for missing segments: it names the ports that a rank asks, and their order."""
+    """A rule for ranks that ask for missing segments: it names the ports that a rank asks, and their order."""
 
     @abstractmethod
     def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
@@ -51,7 +51,7 @@ class PullRule(RepairRule):
 
 
 def overdue(timing: Durations, repair: Repair, crossing: Step) -> int:
-    """Return the time from which on a segment is asked for that crosses its last link in step `crossing` without faults."""
+    """Return the time of the first request for a segment that crosses its last link in step `crossing` without faults."""
     # A segment that crosses in a step is read in the next one.
     return timing.begins(crossing + 1) + repair.after * timing.step
 
@@ -74,7 +74,7 @@ class Search:
 
 
 class Awaited:
-    """The segments that are to arrive on one tree, in order; `deadline` is the time at which the next one is missed."""
+    """The segments that are to arrive on one tree, in order; `deadline` is the time when the next one is missed."""
 
     __slots__ = ("_deadlines", "deadline", "piece")
 
@@ -108,7 +108,7 @@ class PullLayer(Protocol):
         self._held: dict[TreeSegment, Segment] = {}
         self._searches: dict[TreeSegment, Search] = {}
         self._askers: dict[TreeSegment, list[Port]] = {}
-        """Ports by which a segment was asked for that this rank does not have yet."""
+        """By segment that this rank does not have yet, the ports of the neighbours that asked for it."""
         self._requests: list[PortSegment] = []
 
     @property

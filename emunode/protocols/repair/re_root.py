@@ -5,8 +5,9 @@ are leaves, and nothing is lost (B. Albader, arXiv 2606.18712 for Eisenstein-Jac
 Gaussian ones). The message goes to that node first, and is at every healthy node after at most two diameters. Three faults
 may have no such node.
 
-The papers do not say how the message gets there around faults, or which of several nodes is taken. Here the message takes a
-shortest route over healthy nodes, to the node with the shortest route; ties go to the lowest rank as seen from the source.
+The papers do not say how the message gets there around faults, nor how to choose between several nodes. Here the
+message takes a shortest route over healthy nodes, to the node with the shortest route; ties go to the lowest rank as
+seen from the source.
 """
 
 from itertools import pairwise
@@ -23,7 +24,7 @@ from emunode.trees.components import BrokenLinks, port_to
 from emunode.trees.partial import PartialTree
 
 MOST_FAULTS = 2
-"""Faults for which there always is another source."""
+"""The most faults that always leave another source."""
 
 
 def valid_sources(broken: BrokenLinks) -> list[Rank]:
@@ -39,7 +40,7 @@ def valid_sources(broken: BrokenLinks) -> list[Rank]:
 
 
 class ReRoot(DenseRule):
-    """Broadcast from a node at the largest distance from all faults, to which the message goes first.
+    """Broadcast from a node at the largest distance from all faults; the message goes to this node first.
 
     Ranks on the way have the message already, and serve their subtrees from then on. If no node is at the largest
     distance from all faults, nothing is repaired.

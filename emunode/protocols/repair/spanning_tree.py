@@ -10,11 +10,11 @@ from emunode.trees.components import BrokenLinks, Forest, Joining
 
 
 class SpanningTree(PlannedRule):
-    """A spanning tree of the components of the broken tree, which links between them join one after the other.
+    """A spanning tree of the components of the broken tree: links between components join them one after the other.
 
-    The next link is the link from the joined part to another component below which that component is least deep; ties
-    go to the lowest ranks. c components take c - 1 links, the fewest that can join them. Links that work in one
-    direction only are not used.
+    The next link is the link from the joined part to another component that leaves that component least deep; ties go
+    to the lowest ranks. c components take c - 1 links, the fewest that can join them. Links that work in one direction
+    only are not used.
     """
 
     name = "spanning-tree"

@@ -44,7 +44,7 @@ class ArborescencePacking:
         return all(self._grow_group(group) for group in groups)
 
     def _grow_group(self, group: Sequence[int]) -> bool:
-        """Complete some trees, which take turns to add one arc to the nodes of their deepest level."""
+        """Complete some trees; they take turns to add one arc to the nodes of their deepest level."""
         left = dict.fromkeys(group, len(self.adjacency) - 1)
         levels = {tree: [0] for tree in group}
         while left:
@@ -82,7 +82,7 @@ class ArborescencePacking:
 
 
 class Supply:
-    """A flow to `sink` of one unit from every tree in `trees`, in which `tail` may stand in for any of them."""
+    """A flow to `sink` of one unit from every tree in `trees`; `tail` may stand in for any of the trees."""
 
     def __init__(
         self, unused: Sequence[dict[Rank, None]], reached: Sequence[int], sink: Rank, tail: Rank, trees: int
@@ -94,7 +94,7 @@ class Supply:
         self._waiting = trees
         self._wanted = trees.bit_count()
         self._from: dict[int, Rank] = {}
-        """By tree: the node from which it supplies its unit."""
+        """By tree: the node that supplies its unit."""
         self._into: dict[Rank, dict[Rank, None]] = {}
         self._out_of: dict[Rank, dict[Rank, None]] = {}
         """Arcs that carry a unit, by head and by tail."""

@@ -69,7 +69,7 @@ def tree_problem(topology: Topology, parents: Parents, tree: int = 0) -> str | N
 
 
 def same_root_problem(topology: Topology, trees: Sequence[Parents]) -> str | None:
-    """Return which two trees have different roots."""
+    """Return a message that names two trees with different roots, or None."""
     first = root_of(trees[0])
     for tree, parents in enumerate(trees):
         if (root := root_of(parents)) != first:

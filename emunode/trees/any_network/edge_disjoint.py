@@ -2,10 +2,11 @@
 
 The most edge-disjoint spanning trees of a graph are, over all partitions of its nodes into q >= 2 parts, the least
 floor(links between the parts / (q - 1)) (Nash-Williams 1961, Tutte 1961). The construction is that of Roskind and Tarjan
-1985: links are added one by one to k edge-disjoint forests. A link that closes a cycle in every forest may take the place of
-a link of that cycle, which then goes to another forest, and so on. A search breadth first over these exchanges finds the
-shortest sequence, or a *clump*: a set of nodes inside which all k forests are trees already, so that no further link inside
-it can ever be added. If k trees do not exist, the clumps are the parts of a partition that proves it.
+1985: links are added one by one to k edge-disjoint forests. A link that closes a cycle in every forest may take the
+place of a link of that cycle. The replaced link then goes to another forest, and so on. A search breadth first over
+these exchanges finds the shortest sequence, or a *clump*: a set of nodes inside which all k forests are trees already,
+so that no further link inside it can ever be added. If k trees do not exist, the clumps are the parts of a partition
+that proves it.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ class Packing(NamedTuple):
 
 
 class UnionFind:
-    """Disjoint sets of ranks, which are only ever united."""
+    """Disjoint sets of ranks that are only ever united."""
 
     def __init__(self, order: int) -> None:
         self._above = list(range(order))
@@ -166,7 +167,7 @@ def edge_disjoint_trees(adjacency: Adjacency) -> Packing:
 
 
 class MovableTree:
-    """A tree at root 0 in which ranks can be moved to other parents."""
+    """A tree at root 0 whose ranks can be moved to other parents."""
 
     def __init__(self, parents: list[Rank]) -> None:
         self.parents = parents
@@ -196,8 +197,8 @@ class MovableTree:
 def flatten(adjacency: Adjacency, trees: Sequence[list[Rank]]) -> None:
     """Make edge-disjoint trees at root 0 lower, as long as that is possible by giving one rank a parent nearer to the root.
 
-    The new link may be unused, or lead to the rank's parent in another tree, which takes the old link for it. Every change
-    reduces the sum of all depths.
+    The new link may be unused, or lead to the rank's parent in another tree; that tree takes the old link for it. Every
+    change reduces the sum of all depths.
     """
     movable = [MovableTree(parents) for parents in trees]
     user = {frozenset(arc): tree for tree in movable for arc in arcs_of(tree.parents)}
@@ -246,7 +247,7 @@ def pack(adjacency: Adjacency, links: Sequence[Link], count: int) -> Forests:
 
 
 def grow(adjacency: Adjacency, forests: Forests) -> set[Link]:
-    """Start the forests as shallow trees from rank 0, which take turns to add one link breadth first; returns the links."""
+    """Start the forests as shallow trees from rank 0 that take turns to add one link breadth first; returns the links."""
     order, taken = len(adjacency), set[Link]()
     inside = [bytearray(order) for _ in forests.parents]
     queues = []

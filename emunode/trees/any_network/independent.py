@@ -16,7 +16,7 @@ from emunode.trees.any_network.parents import Adjacency, distances, shallowest_f
 TRIED_LINKS: Final = 1 << 18
 """Links times attempts to find lower trees; the first attempt is made in any case."""
 EAR_WORK: Final = 1 << 22
-"""Most nodes times links of a network in which three trees are searched for; about two seconds."""
+"""Most nodes times links of a network where three trees are searched for; about two seconds."""
 TRIED_WORK: Final = 1 << 20
 """Nodes times links times attempts to find three lower trees; the first attempt is made in any case."""
 EAR_PATHS: Final = 1 << 16
@@ -30,8 +30,8 @@ class CutNode(NamedTuple):
 
 
 def independent_trees(adjacency: Adjacency) -> tuple[Parents, ...] | CutNode:
-    """Return three independent spanning trees at rank 0 where they are found, else two; or a cut node, which leaves
-    only one.
+    """Return three independent spanning trees at rank 0 where they are found, else two; or a cut node: it leaves only
+    one.
 
     The graph has at least three nodes.
     """
@@ -61,7 +61,7 @@ def two_trees(adjacency: Adjacency) -> tuple[Parents, ...] | CutNode:
 
 
 def _heights(trees: Iterable[Parents]) -> list[int]:
-    """Return the heights, the largest first, by which trees are compared."""
+    """Return the heights that trees are compared by, the largest first."""
     return sorted((max(depths(parents)) for parents in trees), reverse=True)
 
 
@@ -187,8 +187,8 @@ def three_trees(adjacency: Adjacency) -> tuple[Parents, ...] | None:
 class Ears:
     """Ears of a 3-connected graph: a cycle through the link 0-`last`, then paths, and at the end `final` alone.
 
-    When an ear is placed, the ranks that are left are connected, and each rank of the ear has one of them as a neighbour. So
-    from any rank there is a path through later and later ears to `final`, which is a neighbour of rank 0.
+    When an ear is placed, the ranks that are left are connected, and each rank of the ear has one of them as a
+    neighbour. So from any rank there is a path through later and later ears to `final`, a neighbour of rank 0.
     """
 
     def __init__(self, adjacency: Adjacency, last: Rank, final: Rank, sign: int = 1) -> None:
@@ -298,7 +298,7 @@ class Ears:
         return not border
 
     def _shortest(self, starts: Sequence[Rank], ends: Callable[[Sequence[Rank]], bool]) -> list[Rank] | None:
-        """Return a shortest path of ranks that are left which is an ear; None without one among the first `EAR_PATHS`."""
+        """Return a shortest path of remaining ranks that is an ear; None without one among the first `EAR_PATHS`."""
         paths = [[rank] for rank in starts]
         for path in paths:  # breadth first
             self._paths_left -= 1

@@ -1,7 +1,7 @@
 """Spanning trees as tables of parents: what every construction for any network makes, and what `Trees` reads from it.
 
-Constructions are pure functions of the links of a network as seen from the root, which is rank 0. A tree is the parent of
-every rank (`checks.Parents`).
+Constructions are pure functions of the links of a network as seen from the root, rank 0. A tree is the parent of every
+rank (`checks.Parents`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -65,7 +65,7 @@ class PhasedTree(EisensteinJacobiTrees):
 
     A shortest-path tree of height n floor((a+2b)/3). A node knows its own relative label only. This extends Hussain's
     Algorithms 3 and 4: those restart only the node's own message in a new phase (see `PrintedTree`); here every message
-    that a node holds is restarted, in all dimensions in which it can still move.
+    that a node holds is restarted, in all dimensions where it can still move.
     """
 
     shortest = True
@@ -111,7 +111,7 @@ class PhasedTree(EisensteinJacobiTrees):
         return (self.network.dimensions - 1 - base) * self.plan.phases + phase if self.plan.by_dimension else phase
 
     def _last(self, rank: Rank) -> tuple[int, int, int]:
-        """Return (stage, -base, unit) of the last move on the path to `rank`, which is in dimension base + 1."""
+        """Return (stage, -base, unit) of the last move on the path to `rank`, a move in dimension base + 1."""
         lines = ((base, self.line(index)) for base, index in enumerate(self.network.digits(rank)) if index)
         # `-base` as the second key sorts the highest dimension first within a stage.
         return max(((self.stage(base, line.phase), -base, line.unit) for base, line in lines), default=(-1, 0, -1))
@@ -140,7 +140,7 @@ class PhasedTree(EisensteinJacobiTrees):
         return [(stage, unit - 6 * base) for stage, base, unit in sorted(found)]
 
     def place(self, rank: Rank) -> tuple[int, Step]:
-        """Return (stage, step within the stage) in which a message reaches `rank`; (0, 0) for the root."""
+        """Return (stage, step within the stage) when a message reaches `rank`; (0, 0) for the root."""
         if not rank:
             return 0, 0
         stage, base, _ = self._last(rank)
@@ -177,8 +177,8 @@ class PhasedTree(EisensteinJacobiTrees):
         return load
 
     def _others(self, lines: list[DimensionPath], base: int, phase: int) -> Counter[Step]:
-        """Return the number of choices of all other dimensions for which the last move is in dimension base + 1, by
-        steps in the stage.
+        """Return the number of choices of all other dimensions that end with a move in dimension base + 1, by steps in
+        the stage.
         """
         higher = self.network.dimensions - 1 - base
         if self.plan.by_dimension:
@@ -209,7 +209,7 @@ class PhasedTree(EisensteinJacobiTrees):
 
     @cached_property
     def begins(self) -> tuple[Step, ...]:
-        """The step after which each stage begins, followed by the last step of all."""
+        """The last step before each stage, followed by the last step of all."""
         begins = [0]
         for duration in self.durations:
             begins.append(begins[-1] + duration)
@@ -232,7 +232,7 @@ class PhasedTree(EisensteinJacobiTrees):
         return total
 
     def both_ways(self) -> int:
-        """Return the number of (link, step) pairs in which the link carries messages in both directions."""
+        """Return the number of (link, step) pairs with messages in both directions."""
         # Ports k and k + 3 are the two directions of a link; equal entries next to each other are one link used both
         # ways.
         used = sorted((stage, step, port // 6, port % 3) for stage, step, port in self.load)

@@ -74,7 +74,7 @@ class SectorTree(EisensteinJacobiTrees):
         return tuple(ports)
 
     def _find_continue(self, index: int) -> tuple[int, ...]:
-        """Return the units (0..5) by which a one-dimensional node forwards a message along its sector."""
+        """Return the units (0..5) that a one-dimensional node forwards a message by, along its sector."""
         j, _, q = self.network.sector(index)
         x, y = self.network.coordinates(index)
         # Algorithm 2: off the axis by minor only, on the axis (q = 0) by minor, then major.

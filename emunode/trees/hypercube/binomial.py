@@ -1,9 +1,9 @@
 """Spanning trees of the hypercube Q_n, after Johnsson and Ho (YALEU/DCS/TR-500, 1986). Port d is dimension d.
 
 All rules are stated at root 0 on the relative address c of a node, bit 0 the least significant. Besides a parent, a tree
-gives every node a *label*: the cycle, from 0, in which the paper's one-port algorithms use the arc into it. Labels grow
-along every path. In the trees made of rotations, all arcs of one label lie in one dimension, so that every node exchanges
-over the same dimension in a cycle of a one-port algorithm.
+gives every node a *label*: the cycle, from 0, when the paper's one-port algorithms use the arc into it. Labels grow
+along every path. In the trees made of rotations, all arcs of one label lie in one dimension, so that every node
+exchanges over the same dimension in a cycle of a one-port algorithm.
 """
 
 from abc import abstractmethod
@@ -39,7 +39,7 @@ class CubeTrees(Trees):
 
     @abstractmethod
     def label(self, rank: Rank, tree: int) -> int:
-        """Return the cycle, from 0, in which the arc into `rank` is used over one port; ROOT_LABEL at the root."""
+        """Return the cycle, from 0, when the arc into `rank` is used over one port; ROOT_LABEL at the root."""
 
     @abstractmethod
     def last_label(self, tree: int) -> int:

@@ -1,4 +1,4 @@
-"""Chosen rotations and reflections of the spanning binomial tree, which carry the elements left over by a division."""
+"""Chosen rotations and reflections of the spanning binomial tree, for the elements left over by a division."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from emunode.trees.base import refuse_root
 from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees, first_one
 
 Turn = tuple[int, bool]
-"""Bits by which all addresses of the SBT are rotated left; whether they are reflected (bit order reversed) beforehand."""
+"""Left rotation of all addresses of the SBT, in bits; whether they are reflected (bit order reversed) beforehand."""
 
 
 class TurnedBinomialTrees(CubeTrees):
-    """Chosen rotations and reflections of the spanning binomial tree, in the order in which they are given.
+    """Chosen rotations and reflections of the spanning binomial tree, in the given order.
 
     Johnsson and Ho, section 5.1.4. Rotation j takes the dimensions of a path in the cyclic order j, j+1, .., j-1; its
     reflection in the order j, j-1, .., j+1. Shortest-path trees of height n. A node knows its own relative address.

@@ -28,7 +28,7 @@ class RotatedBinomialTrees(CubeTrees):
         return first_one(rank, tree, self.cube.n)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """Return the ports of the children in the cyclic order of the tree, which serves the largest subtree first."""
+        """Return the ports of the children in the cyclic order of the tree: the largest subtree is served first."""
         return zeros_above(rank, tree, self.cube.n)
 
     def place(self, rank: Rank, tree: int) -> int:
@@ -76,8 +76,8 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         return first_one(rank, tree, self.cube.n) if rank >> tree & 1 else tree
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """Return the ports of the children in the cyclic order j+1, .., j-1, j, which is by ascending label; a node
-        without bit j is a leaf.
+        """Return the ports of the children in the cyclic order j+1, .., j-1, j, by ascending label; a node without bit
+        j is a leaf.
         """
         if not rank:
             return (tree,)

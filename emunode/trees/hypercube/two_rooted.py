@@ -12,13 +12,14 @@ class TwoRootedTree(CubeTrees):
     """The two-rooted complete binary tree TCBT: the root and its first child each head half of a complete binary tree.
 
     Johnsson and Ho, section 3.3, cite that a dilation-1 embedding exists; this one is explicit. The tree of Q_m is made
-    of two copies of the tree of Q_(m-1), whose first root 0 has the children a = 2^(m-2), the second root, and b = 2^(m-3):
+    of two copies of the tree of Q_(m-1), whose first root 0 has the children a = 2^(m-2), the second root, and b =
+    2^(m-3):
 
     1. Place the second copy in the subcube with bit m - 1, top = 2^(m-1), with the dimensions of a and b exchanged. Its
        first root top then has the children top + b, its second root, and top + a.
     2. Join the two first roots over the new dimension: 0 and top are the new pair of roots.
-    3. Detach from each first root the child that is not a second root, b and top + a. The second root of the other copy,
-       which has only one child, adopts it over the new dimension: b below top + b, top + a below a.
+    3. Detach from each first root the child that is not a second root, b and top + a. The second root of the other copy
+    has only one child, and adopts it over the new dimension: b below top + b, top + a below a.
 
     Height n, level sizes 1, 2, 3 2^(i-2), N/4. Not a shortest-path tree for n > 2. A node needs O(n) work for its parent
     and O(n^2) for its children. One faulty node or link cuts off the subtree below it.

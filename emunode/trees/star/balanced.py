@@ -1,12 +1,12 @@
 """The three shortest-path trees for scattering on the star graph (Fragopoulou and Akl, TR 93-346, section 5).
 
-They differ only in the parents of the nodes with x_1 = 1, which are leaves. All other nodes stay in S^k, k the position of
-symbol 1, so that the (n-1)! nodes of S^k are below the root's link k.
+They differ only in the parents of the nodes with x_1 = 1; these nodes are leaves. All other nodes stay in S^k, k the
+position of symbol 1, so that the (n-1)! nodes of S^k are below the root's link k.
 
 k-th ordering: 1 < k < k+1 < .. < n < 2 < .. < k-1. In the canonical cycle notation of x, x_1 != 1, every cycle ends
 in its smallest symbol and the cycles are sorted by it, descending; so the cycle (a_1 a_2 .. a_m 1), a_1 = x_1 and
-a_m = k, comes last. Errata: the printed parent function takes the second cycle from the left, which must be from
-the right; the printed children functions claim too many (see `child_ports`).
+a_m = k, comes last. Errata: the printed parent function takes the second cycle from the left; it must be from the
+right; the printed children functions claim too many (see `child_ports`).
 """
 
 from abc import abstractmethod
@@ -110,8 +110,8 @@ class BalancedTree(ScatterTrees):
     """As balanced as possible (section 5.1): root subtrees differ by at most one; the largest has ceil((n!-1)/(n-1)) nodes.
 
     The parents of the nodes with x_1 = 1 are over the n-1 types in turn, necklace after necklace, in order of distance
-    and least label, each from the first node on of which the next type is misplaced (the paper leaves both open). Not
-    local: every node computes the same table of (n-1)! entries.
+    and least label, each from the first node on whose next type is misplaced (the paper leaves both open). Not local:
+    every node computes the same table of (n-1)! entries.
     """
 
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
@@ -131,7 +131,7 @@ class BalancedTree(ScatterTrees):
         return table
 
     def _start(self, necklace: tuple[Rank, ...], port: Port) -> int:
-        """Return the index of the first node of a necklace of which the position of `port` is misplaced."""
+        """Return the index of the first node of a necklace with a misplaced position of `port`."""
         # One start suffices for the whole necklace: one rotation turns both the symbols and the type by one.
         labels = map(self.star.permutation, necklace)
         return next(place for place, symbols in enumerate(labels) if symbols[port + 1] != port + 2)

@@ -13,14 +13,14 @@ from emunode.trees.star.base import StarTrees
 from emunode.trees.star.rotation import Rotation
 
 SMALLEST_FREE = 4
-"""Number of free positions at which the recursion stops and searches: a substar S_4."""
+"""Number of free positions where the recursion stops and searches: a substar S_4."""
 
 
 def hamiltonian_cycle(star: StarGraph) -> list[Port]:
     """Return the n! ports along a Hamiltonian cycle from the identity.
 
-    The papers assume such a cycle without a construction; this one is ours. S_3 is a ring. For n >= 4, a Hamiltonian path
-    from 12..n to 213..n, which has the opposite parity, is closed by type 2.
+    The papers assume such a cycle without a construction; this one is ours. S_3 is a ring. For n >= 4, a Hamiltonian
+    path from 12..n to 213..n (of the opposite parity) is closed by type 2.
     """
     # S_3 is a ring of six nodes: types 2 and 3 in turn.
     if star.n == 3:
@@ -36,7 +36,7 @@ def hamiltonian_path(start: bytes, end: bytes, free: tuple[int, ...]) -> list[in
 
     `free` begins with 1. The steps, from S_5 on:
 
-    1. Split by the symbol at the largest free position p at which the ends differ.
+    1. Split by the symbol at the largest free position p where the ends differ.
     2. Visit the substars in ascending order of that symbol, the start's first and the end's last.
     3. Leave a substar over type p from a node that begins with the next substar's symbol, and whose parity differs from
        that of the node where the substar was entered: a path through an even number of nodes ends at the other parity.
@@ -163,7 +163,7 @@ class RotatedPaths(StarTrees):
         return reached
 
     def step(self, rank: Rank) -> Step:
-        """Return the position of `rank`, x_1 != 1, on its path: the step of phase 1 in which it is reached."""
+        """Return the position of `rank`, x_1 != 1, on its path: the step of phase 1 that reaches it."""
         # Rotating back by the root port carries the path of S^j onto the path of S^2, so one table serves all.
         return self._reached[self._rotation.rotate(rank, -self._path(rank))]
 

@@ -1,4 +1,4 @@
-"""MBST, the spanning tree over necklaces by which all nodes of the star graph broadcast at once (Fragopoulou and Akl)."""
+"""MBST, the spanning tree over necklaces for broadcasts from all nodes of the star graph (Fragopoulou and Akl)."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -39,7 +39,7 @@ class NecklaceTree(StarTrees):
         return {rank: m for m, rank in enumerate(self.order)}
 
     def step(self, rank: Rank) -> Step:
-        """Return ceil(m / (n-1)), the step in which `rank` receives, 0 for the root."""
+        """Return ceil(m / (n-1)), the step when `rank` receives, 0 for the root."""
         # n - 1 nodes in a step: the root sends at most one message on each of its links.
         return -(-self._numbers[rank] // self.star.degree)
 
@@ -108,8 +108,7 @@ class NecklaceTree(StarTrees):
         return self.star.rank_of(bytes(symbols)), (length + 1 if pairs else length) - 2
 
     def _start(self, necklace: tuple[Rank, ...], port: Port) -> Rank:
-        """Return the first node of a necklace, from the least on, of which `port` leads closer to the root (our
-        choice).
+        """Return the first node of a necklace, from the least on, whose `port` leads closer to the root (our choice).
 
         There is one for n = 3..7.
         """

@@ -39,7 +39,7 @@ class Rotation:
         return self.star.rank_of(moved.translate(self._relabel[times]))
 
     def port(self, port: Port, times: int) -> Port:
-        """Return the port onto which R^times maps `port`."""
+        """Return the image of `port` under R^times."""
         return (port + times) % self.period
 
     def _necklace(self, rank: Rank) -> tuple[Rank, ...]:
@@ -90,7 +90,7 @@ class RotatedTrees(Trees):
         return rotation.port(self._tree.parent(rotation.rotate(rank, -tree), 0), tree)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """Return the children in T, rotated: in the order in which T serves them."""
+        """Return the children in T, rotated, in the order of T."""
         rotation = self._rotation
         return tuple(rotation.port(port, tree) for port in self._tree.children(rotation.rotate(rank, -tree), 0))
 
