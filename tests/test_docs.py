@@ -47,9 +47,9 @@ GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 GALLERY: Final = ROOT / "docs" / "gallery.md"
 """`tests/scripts/test_gallery.py` executes its commands, and compares their numbers."""
 REASONS: Final = re.compile(
-    r"(needs (Docker|root|another machine|Slurm|mpirun|an ssh server)( and another machine)?|more than a minute"
-    r"|this is the environment in which the test runs|needs a browser|needs a second checkout"
-    r"|needs clicks on the page|it rewrites this page)$"
+    r"(needs (Docker|root|another machine|Slurm|mpirun|an ssh server|a package index)( and another machine)?"
+    r"|more than a minute|this is the environment in which the test runs|needs a browser"
+    r"|needs a second checkout|needs clicks on the page|it rewrites this page)$"
 )
 EVERYTHING: Final = os.environ.get("TESTBENCH_DOCS") == "all"
 FEW_TRIALS: Final = 20
@@ -106,6 +106,11 @@ HERE: Final[Mapping[str, Callable[[], object]]] = {
     "root": lambda: not os.geteuid(),
     "a browser": lambda: shutil.which("chromium"),
     "another machine": lambda: False,
+    # A test of its own executes the pages about launchers, on a small cluster.
+    "Slurm": lambda: False,
+    "mpirun": lambda: False,
+    "an ssh server": lambda: False,
+    "a package index": lambda: False,
     "a second checkout": lambda: False,
     "clicks": lambda: False,
     "this is the environment": lambda: False,

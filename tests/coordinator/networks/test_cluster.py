@@ -3,12 +3,13 @@
 import json
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -45,14 +46,19 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 pytestmark = pytest.mark.usefixtures("empty_folder")  # each test has a state folder of its own for its join files
 
 
-def processes_of(folder: Path) -> list[psutil.Process]:
-    """Return the starters of a run with its state in a folder, and all of their descendants."""
+def processes_of(place: Path | str) -> list[psutil.Process]:
+    """Return the processes whose command lines name a place, and all of their descendants."""
     found: dict[int, psutil.Process] = {}
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if f"{folder}-state" in " ".join(process.cmdline()):
+            if str(place) in " ".join(process.cmdline()):
                 found |= {each.pid: each for each in (process, *process.children(recursive=True))}
     return [each for each in found.values() if not is_gone(each)]
+
+
+def state_of(folder: Path) -> str:
+    """Return the state folder of a run in a folder; the commands of its starters name it."""
+    return f"{folder}-state"
 
 
 def is_gone(process: psutil.Process) -> bool:
@@ -139,25 +145,50 @@ def test_hosts_in_a_step_join_by_themselves(slurm: Mapping[str, str], tmp_path: 
 # --- kills -----------------------------------------------------------------------------------------------------------
 
 
-def started(start: Start, tmp_path: Path, *flags: str, **variables: str) -> Running:
-    """Start a run that takes minutes, and wait until its hosts have all links."""
+def started(start: Start, tmp_path: Path, *flags: str, place: str = "", **variables: str) -> Running:
+    """Start a run that takes minutes, and wait until its hosts have all links; its starters name `place`."""
     running = start(ENDLESS, "--out", tmp_path / "out", *flags, **variables)
-    running.wait_for(lambda: sum(open_connections(each) == 3 for each in processes_of(tmp_path)) == HOSTS, "all links")
+    running.wait_for(lambda: len(linked_hosts(place or state_of(tmp_path))) == HOSTS, "all links")
     return running
+
+
+def linked_hosts(place: str) -> list[psutil.Process]:
+    """Return the hosts of a run on star:3 that have a link to each of their neighbours, and one to the coordinator."""
+    return [each for each in processes_of(place) if open_connections(each) == 3]
 
 
 @needs("mpirun")
 @pytest.mark.parametrize("victim", ["coordinator", "mpirun", "host"])
 def test_a_kill_under_mpirun_leaves_no_process(victim: str, start: Start, tmp_path: Path) -> None:
     running = started(start, tmp_path, "--driver", "mpi", "--launcher", MPIRUNS[0])
-    ours = processes_of(tmp_path)
+    ours = processes_of(state_of(tmp_path))
     mpirun = next(process for process in ours if "mpirun" in process.name())
-    host = next(process for process in ours if open_connections(process) == 3)
+    host = linked_hosts(state_of(tmp_path))[0]
     pid = {"coordinator": running.process.pid, "mpirun": mpirun.pid, "host": host.pid}[victim]
     os.kill(pid, signal.SIGKILL)
     status = running.end().status
     assert status == (-signal.SIGKILL if victim == "coordinator" else 3)
     wait_until(lambda: all(map(is_gone, ours)), "the end of all processes")
+
+
+@needs("sshd", "ssh", "ssh-keygen")
+@pytest.mark.parametrize("victim", ["coordinator", "ssh", "host"])
+def test_a_kill_over_ssh_leaves_no_process(victim: str, ssh: str, start: Start, tmp_path: Path) -> None:
+    machines = tmp_path / "machines"
+    machines.write_text("127.0.0.1 slots=4\n127.0.0.1 slots=2\n")
+    # The clients name a file of this folder, and so does the server, from which the hosts descend.
+    folder = ssh.partition("UserKnownHostsFile=")[2].partition("/known")[0]
+    server = next(each for each in processes_of(folder) if each.name() == "sshd")
+    flags = ("--driver", "ssh", "--host-file", str(machines), "--launcher", ssh)
+    running = started(start, tmp_path, *flags, place=folder)
+    ours = [each for each in processes_of(folder) if each != server]
+    client = next(each for each in ours if each.name() == "ssh")
+    host = linked_hosts(folder)[0]
+    pid = {"coordinator": running.process.pid, "ssh": client.pid, "host": host.pid}[victim]
+    os.kill(pid, signal.SIGKILL)
+    assert running.end().status == (-signal.SIGKILL if victim == "coordinator" else 3)
+    wait_until(lambda: all(map(is_gone, ours)), "the end of all processes")
+    assert not is_gone(server)
 
 
 @needs(*SLURM)
@@ -173,7 +204,33 @@ def test_clean_cancels_the_job_of_a_killed_coordinator(slurm: Mapping[str, str],
     )
     assert "removed job " in cleaned.out
     wait_until(lambda: not jobs(slurm), "the job has ended")
-    wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+    wait_until(lambda: not processes_of(state_of(tmp_path)), "the hosts have ended")
+
+
+@needs(*SLURM)
+@pytest.mark.parametrize("inside", ["a step", "a batch job"])
+def test_a_coordinator_killed_in_its_allocation_leaves_no_job(
+    inside: str, slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Its hosts are another step of the same job, which Slurm knows nothing of; they end by themselves."""
+    run = [*command(ENDLESS), "--driver", "slurm", "--out", str(tmp_path / "out")]
+    if inside == "a step":
+        line = ["salloc", "--nodes=2", "--ntasks=4", "srun", "--mpi=none", "--ntasks=1", "--nodes=1", *run]
+    else:
+        script = tmp_path / "job"
+        script.write_text(f"#!/bin/sh\nexec {shlex.join(run)}\n")
+        line = ["sbatch", "--wait", "--nodes=2", "--ntasks=4", f"--output={tmp_path}/job.log", str(script)]
+    with closing(Running(tmp_path, line, **slurm)) as running:
+        running.wait_for(lambda: len(linked_hosts(state_of(tmp_path))) == HOSTS, "all links")
+        ours = processes_of(tmp_path)
+        coordinator = next(each for each in ours if each.cmdline()[:3] == command("coordinator"))
+        assert jobs(slurm)
+        coordinator.kill()
+        assert running.end().status
+        wait_until(lambda: all(map(is_gone, ours)), "the end of all processes")
+        assert not jobs(slurm)
+    cleaned = run_process(tmp_path, [sys.executable, "-m", "coordinator", "clean"], **slurm)
+    assert "removed job " not in cleaned.out  # the allocation was not its own
 
 
 @needs(*SLURM)
@@ -184,22 +241,22 @@ def test_an_interrupt_ends_a_run_under_slurm(slurm: Mapping[str, str], start: St
     assert running.end().status == 130
     assert time.monotonic() < began + SECONDS
     assert not jobs(slurm)
-    wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+    wait_until(lambda: not processes_of(state_of(tmp_path)), "the hosts have ended")
 
 
 @needs(*SLURM)
 @pytest.mark.parametrize("victim", ["task", "srun"])
 def test_a_kill_under_slurm_leaves_no_job(victim: str, slurm: Mapping[str, str], start: Start, tmp_path: Path) -> None:
     running = started(start, tmp_path, "--driver", "slurm", **slurm)
-    ours = processes_of(tmp_path)
+    ours = processes_of(state_of(tmp_path))
     srun = next(process for process in ours if process.name() == "srun")
-    task = next(process for process in ours if open_connections(process) == 3)
+    task = linked_hosts(state_of(tmp_path))[0]
     os.kill({"task": task, "srun": srun}[victim].pid, signal.SIGKILL)
     ended = running.end()
     assert ended.status == 3, ended.err
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["verdict"] == "undecided"
     wait_until(lambda: not jobs(slurm), "the job has ended")
-    wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+    wait_until(lambda: not processes_of(state_of(tmp_path)), "the hosts have ended")
 
 
 @needs(*SLURM)
@@ -217,7 +274,7 @@ def test_a_killed_slurmd_leaves_no_job_and_no_process(start: Start, tmp_path: Pa
         running.process.send_signal(signal.SIGINT)
         assert running.end().status == 130
         assert steps.exists()
-        wait_until(lambda: not processes_of(tmp_path), "the hosts have ended")
+        wait_until(lambda: not processes_of(state_of(tmp_path)), "the hosts have ended")
         assert not jobs(variables)
 
 
@@ -232,7 +289,7 @@ def test_the_time_limit_of_a_job_ends_the_run_in_order(slurm: Mapping[str, str],
     assert summary["steps"] > 0
     assert summary["journal_rows"] > 0
     assert not jobs(slurm)
-    assert not processes_of(tmp_path)
+    assert not processes_of(state_of(tmp_path))
 
 
 @needs(*SLURM)

@@ -1,20 +1,29 @@
 """The pages about launchers, executed on a small cluster: Slurm with two nodes, an ssh server, every mpirun."""
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.cluster_support import MPIRUNS, needs, slurm_cluster, ssh_server
+from tests.cluster_support import MPIRUNS, WHEEL_MPIRUNS, needs, slurm_cluster, ssh_server
 from tests.command_line import ROOT, free_port, run_process
 from tests.test_docs import blocks
 
 HOW_TO = ROOT / "docs" / "how-to"
 
 
-def execute(page: str, folder: Path, programs: Mapping[str, str], reason: str, **variables: str) -> int:
+def execute(
+    page: str,
+    folder: Path,
+    programs: Mapping[str, str],
+    reason: str,
+    variables: Mapping[str, str] = {},
+    edit: Callable[[str], str] = str,
+) -> int:
     """Execute the commands of a page that need `reason`, with these programs first on the path; return their number."""
     shims = folder / "programs"
     shims.mkdir()
@@ -27,7 +36,7 @@ def execute(page: str, folder: Path, programs: Mapping[str, str], reason: str, *
     for block in blocks(HOW_TO / page, "sh"):
         if block.reason not in (None, f"needs {reason}"):
             continue
-        line = ["bash", "-euo", "pipefail", "-c", block.text.replace("7000", str(free_port()))]
+        line = ["bash", "-euo", "pipefail", "-c", edit(block.text).replace("7000", str(free_port()))]
         ended = run_process(folder, line, PATH=path, XDG_STATE_HOME=str(folder / "state"), **variables)
         assert ended.status == 0, f"{block.text}\n{ended.out}\n{ended.err}"
         done += 1
@@ -39,13 +48,21 @@ def test_commands_for_slurm(tmp_path: Path) -> None:
     folder = tmp_path / "services"
     folder.mkdir()
     with slurm_cluster(folder) as variables:
-        assert execute("slurm.md", tmp_path, {}, "Slurm", **variables) == 5
+        assert execute("slurm.md", tmp_path, {}, "Slurm", variables) == 5
 
 
 @needs("mpirun")
 @pytest.mark.parametrize("mpirun", MPIRUNS)
 def test_commands_for_mpirun(mpirun: str, tmp_path: Path) -> None:
     assert execute("mpirun.md", tmp_path, {"mpirun": mpirun}, "mpirun") == 1
+
+
+@pytest.mark.parametrize("package", [Path(mpirun).parents[1].name for mpirun in WHEEL_MPIRUNS])
+def test_commands_for_the_mpirun_of_a_package(package: str, tmp_path: Path) -> None:
+    """The page names MPICH, and the package of Open MPI takes the same commands. The index that had both has to answer."""
+    edit = partial(re.sub, "mpich", package)
+    assert execute("mpirun.md", tmp_path, {}, "a package index", edit=edit) == 1
+    assert (tmp_path / f"with-{package}" / "bin" / "mpirun").exists()
 
 
 @needs("sshd", "ssh", "ssh-keygen")
