@@ -211,11 +211,11 @@ def distances_of(topology: Topology) -> Distances:
     return Distances(topology)
 
 
-@lru_cache(256)
+@lru_cache(8)
 def lower_bounds(topology: Topology, traffic: RequiredTraffic) -> tuple[Claim, ...]:
     """Return the best lower bounds that are known for a run, as claims about steps, transmissions, start-ups and bytes.
 
-    Empty where nothing is known of the collective or the network.
+    Empty where nothing is known of the collective or the network. Kept for the latest networks, since each keeps tables.
     """
     known = distances_of(topology)
     if known.nodes < 2 or not (units := transmissions(known, traffic)):
