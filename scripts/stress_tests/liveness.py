@@ -216,9 +216,10 @@ def changed(name: str) -> Iterator[None]:
     wake, wait = reliable.ReliableLayer.wake, reliable.time_out
 
     def silent(layer: Any, now: int) -> None:
-        for each in layer._outstanding():
-            if each.deadline is not None and each.deadline <= now:
-                each.deadline = None
+        for each in [each for each in layer._outstanding() if each.deadline is not None and each.deadline <= now]:
+            # Taken out like a segment that is given up: a late acknowledgement looks for no copy that waits.
+            del layer._windows[each.port][reliable.acknowledgement_of(each.segment)]
+            layer._fill(each.port)
 
     try:
         if name == "silent":

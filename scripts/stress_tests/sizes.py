@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from functools import partial
 from tempfile import TemporaryDirectory
 
+import psutil
+
 from coordinator.cli.invoke import main
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import algorithms
@@ -94,9 +96,15 @@ def attempt(budget: Budget, chosen: list[Case], number: int) -> Attempt:
     process.start()
     its.close()
     process.join(LEAVE_SECONDS)
+    name = " ".join(case)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        used = sum(psutil.Process(process.pid).cpu_times()[:2]) if process.is_alive() else SECONDS
+        if used < SECONDS and not pipe.poll():
+            process.kill()
+            process.join()
+            return Attempt([], Counter(), not_reached=(f"{name}: not reached: {used:.1f} s in {LEAVE_SECONDS:g} s",))
     process.kill()
     process.join()
-    name = " ".join(case)
     try:
         status, seconds, gigabytes, output = pipe.recv()
     except EOFError:
