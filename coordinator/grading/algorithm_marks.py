@@ -23,7 +23,7 @@ from emunode.topologies.base import Topology
 MESSAGE_BYTES: Final = 720
 """A size that divides into as many parts as any tree packing of a small network needs."""
 EVERY_SOURCE: Final = 40
-"""The largest order at which every rank is tried as the source; of larger networks three are."""
+"""The largest order where every rank is tried as the source; larger networks have three sources."""
 MOST_FAILED_RUNS: Final = 3
 """After how many runs without an end, or processes that ended or hung, the rest is not tried."""
 FAULT_RUNS: Final = 500
@@ -185,7 +185,7 @@ class AlgorithmGrader:
     def _referee(
         self, topology: Topology, spec: CollectiveSpec, faults: GradedFaults, where: str
     ) -> RefereedRun | None:
-        """Play a run; None if the process ended, which is a finding."""
+        """Play a run; None if the process ended: that is a finding."""
         if self._failed_runs >= MOST_FAILED_RUNS:
             return None
         process = self._process

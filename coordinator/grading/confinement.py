@@ -5,7 +5,7 @@ descriptors, limits its resources, becomes another user if it is root, gives up 
 Python's library (`landlock`) and to a list of system calls (`system_calls`). Not even root can undo this. An audit hook
 turns attempts into exceptions that name the event; a submission can get around it, so its purpose is clear messages.
 
-Every layer may be missing on a machine. `confine` tells which hold, and why others do not.
+Every layer may be missing on a machine. `confine` names those that hold, and why others do not.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
 CAPABILITY_VERSION: Final = 0x20080522
 CAPABILITIES: Final = 64
 PROCESSOR_GRACE: Final = 5
-"""Seconds between SIGXCPU, which names the reason, and SIGKILL, for a submission that ignores the first."""
+"""Seconds between SIGXCPU, to name the reason, and SIGKILL, for a submission that ignores the first."""
 OTHER_USERS: Final = (1_900_000_000, 65534)
 """A number that no user has, then the usual one without rights, where the machine maps few numbers."""
 
@@ -59,7 +59,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Results of the server's probes, which hold for all processes that it forks."""
+    """Results of the server's probes, valid for all processes that it forks."""
 
     readable: Sequence[Path]
     """The files and folders that a submission may read."""
@@ -95,7 +95,7 @@ def _refusal(user: int, readable: Sequence[Path]) -> str:
 
 
 def _read_samples(path: Path) -> None:
-    """Open some files of a folder, of which modules may be imported later."""
+    """Open some files of a folder that modules may be imported from later."""
     files = [path] if path.is_file() else [each for each in sorted(path.iterdir()) if each.is_file()]
     for file in files[:20]:
         file.open("rb").close()
@@ -110,8 +110,8 @@ def _become(user: int) -> None:
 def confine(
     limits: Limits, surrounding: Surroundings, keep: Collection[int], wanted: Collection[Layer] = ALL_LAYERS
 ) -> tuple[Protection, list[str]]:
-    """Confine this process until it ends; return the protections in force, and the list in which the audit hook will
-    note attempts.
+    """Confine this process until it ends; return the protections in force, and the list for the audit hook's notes of
+    attempts.
 
     The process keeps only the descriptors `keep`.
     """

@@ -173,7 +173,7 @@ def _grade_python(server: SubmissionServer, options: GradeOptions, progress: Pro
 
 @contextmanager
 def _loading(server: SubmissionServer, mark: Mark) -> Iterator[SubmissionProcess | None]:
-    """Yield a process that has loaded the file; None if the process ended first, which is a finding of `mark`."""
+    """Yield a process that has loaded the file; None if the process ended first: that is a finding of `mark`."""
     try:
         process = server.process()
     except SubmissionEndedError as error:

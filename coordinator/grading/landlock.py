@@ -1,6 +1,6 @@
 """Landlock: rules of the kernel for the files that a process may open, without rights of root.
 
-The three calls have the same numbers on every architecture. The kernel tells which version of the interface it has. Later
+The three calls have the same numbers on every architecture. The kernel tells its version of the interface. Later
 versions know more kinds of access; all that a version knows is refused, except reading the given folders.
 """
 
@@ -25,7 +25,7 @@ ALL_SCOPES: Final = 0b11
 
 
 def restrict(readable: Iterable[Path]) -> None:
-    """Refuse this process all files but those below `readable`, which it may read; raises OSError without Landlock.
+    """Refuse this process all files but those below `readable`, open for reading; raises OSError without Landlock.
 
     The process needs no_new_privs. A kernel with version 6 also refuses signals to processes outside.
     """

@@ -1,4 +1,4 @@
-"""The layers of a submission's confinement, each of which holds or has a reason why not."""
+"""The layers of a submission's confinement; each layer holds or has a reason why not."""
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum

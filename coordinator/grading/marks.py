@@ -24,7 +24,7 @@ class MarkVerdict(StrEnum):
 
 @dataclass(slots=True)
 class Mark:
-    """One requirement and the cases in which it was checked."""
+    """One requirement and the cases that checked it."""
 
     requirement: str
     meaning: str

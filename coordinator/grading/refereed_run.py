@@ -29,7 +29,7 @@ JUDGED: Final = (
 """The collectives whose deliveries this module can judge."""
 
 Fold = tuple[Rank, Rank, int]
-"""Where a partial result is, for which target, and the number of the segment."""
+"""The place of a partial result, its target, and the number of the segment."""
 Inbox = list[list[Any]]
 """[rank, packets] with packets [port, segments], as the submission receives them."""
 
@@ -73,7 +73,7 @@ class RefereedRun:
 
     @property
     def steps(self) -> int:
-        """The last step in which something was sent."""
+        """The last step with a send."""
         return max((each.step for each in self.sent), default=0)
 
 
@@ -97,7 +97,7 @@ class Referee:
         self._inbox: Inbox = []
         """The packets that arrive at the beginning of the next step."""
         self._planned: object = None
-        """The next step in which something is sent without an arrival, as the submission says."""
+        """The next step with a send without an arrival, as the submission says."""
 
     def referee(self, process: SubmissionProcess, key: Sequence[str]) -> RefereedRun:
         """Run the algorithm `key` of a submission to its end."""
@@ -257,7 +257,7 @@ class Referee:
         return len(payload) == len(own) and int.from_bytes(payload) == int.from_bytes(own) ^ self._folded[fold]
 
     def _folders(self) -> Sequence[Rank]:
-        """Return the ranks for which a result is folded."""
+        """Return the ranks that a result is folded for."""
         return (self._spec.source,) if self._spec.collective is Collective.REDUCE else self._topology.data_ranks
 
     def _carry(self, step: Step, leaving: list[SentSegment]) -> Inbox:
@@ -382,7 +382,7 @@ class Referee:
 
 
 def step_limit(order: int, collective: Collective) -> int:
-    """Return the step in which a run is stopped: many times the steps that the slowest sensible algorithm needs."""
+    """Return the step when a run is stopped: many times the steps that the slowest sensible algorithm needs."""
     personal = collective in (Collective.ALLGATHER, Collective.ALLTOALL)
     return 200 + 20 * order + (order**2 if personal else 0)
 

@@ -1,7 +1,8 @@
 """Namespaces for the processes of a submission: a root with nothing but Python's library, and processes of its own.
 
-`enter` puts the calling process into them: root at once, a user without rights through a namespace of users in which it
-has the rights to make the others. A layer that the kernel or the machine's settings refuse is reported; the rest is done.
+`enter` puts the calling process into them: root at once, a user without rights through a namespace of users, where it
+has the rights to make the others. A layer that the kernel or the machine's settings refuse is reported; the rest is
+done.
 """
 
 import os
@@ -31,9 +32,9 @@ AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 ATTRIBUTES: Final = 0b111
 """Read-only, no set-user-id programs, no devices."""
 NEW_ROOT: Final = Path("/proc")
-"""Where the new root is put together: a folder that every machine has, and that holds nothing which goes into it."""
+"""Where the new root is put together: a folder that every machine has, without files of the new root."""
 OWN_FOLDER: Final = Path("/submission")
-"""The working directory of a submission, in which there is nothing."""
+"""The working directory of a submission, an empty folder."""
 SERVER_STOPPED: Final = 71
 """The exit status when the server's process in the namespace was stopped from outside."""
 PROBE_SECONDS: Final = 30.0
@@ -94,7 +95,7 @@ def _own_users_failure() -> bytes:
 
 
 def _own_users() -> None:
-    """Enter a user namespace in which this process keeps its user and group, and has all rights."""
+    """Enter a user namespace where this process keeps its user and group, and has all rights."""
     user, group = os.geteuid(), os.getegid()
     tables = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
     libc.call("unshare", NEW_USER)
@@ -142,7 +143,7 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
 
 
 def go_on_as_first_process(control: socket.socket) -> None:
-    """Go on in the first process of the namespace of processes, with which all others end; this one waits for it."""
+    """Go on in the first process of the namespace of processes: all others end with it, and this one waits for it."""
     pid = os.fork()
     if not pid:
         libc.require("prctl", libc.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

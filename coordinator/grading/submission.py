@@ -29,7 +29,7 @@ from emunode.runtime import LOOK_SECONDS, is_stopped
 SERVER_SECONDS: Final = 60.0
 """Deadline for the server to start: it imports modules, and makes namespaces."""
 STALL_SECONDS: Final = 25.0
-"""Deadline for the server to answer: with the look before it within the 30 s in which a stalled host is noticed."""
+"""Deadline for the server to answer: with the look before it within the 30 s until a stalled host is noticed."""
 ENVIRONMENT: Final = ("PYTHON", "LANG", "LC_", "LD_LIBRARY_PATH", "OPENBLAS_", "TZ")
 """Variables, by their beginning, that a submission gets; all others may be secrets."""
 OWN_SIGNALS: Final = frozenset({

@@ -1,11 +1,11 @@
 """The filter of system calls (seccomp) for a process that runs a submission: a list of allowed calls, with argument checks.
 
 A call that is not on the list fails with EPERM, and Python raises PermissionError with the line of the submission; killing
-the process would hide that line. Calls for which C libraries have a fallback fail with ENOSYS, as in an older kernel: their
+the process would hide that line. Calls with a fallback in C libraries fail with ENOSYS, as in an older kernel: their
 arguments are in memory, where a filter cannot look. So do calls that are newer than this table. A call of another
 architecture (also x32 and the 32-bit calls of x86-64) has other numbers, and kills the process.
 
-The C library alone decides which calls Python makes, so the list has the calls of glibc and of musl, old and new.
+The C library alone decides the calls that Python makes, so the list has the calls of glibc and of musl, old and new.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ PR_SET_SECCOMP: Final = 22
 SECCOMP_MODE_FILTER: Final = 2
 EPERM, ENOSYS = 1, 38
 X32_CALL: Final = 0x40000000
-"""The bit in the number of a call of the x32 interface, which reports the architecture of x86-64."""
+"""The bit in the number of a call of the x32 interface; such a call reports the architecture of x86-64."""
 
 # --- conditions on arguments -----------------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ class OnlyBits:
 
 @dataclass(frozen=True, slots=True)
 class AllBits:
-    """A condition: the argument has all of these bits, which are in the low 32 bits."""
+    """A condition: the argument has all of these bits; they are in the low 32 bits."""
 
     argument: int
     bits: int
@@ -67,8 +67,7 @@ THREAD_FLAGS: Final = 0x7D0F00
 CLONE_THREAD: Final = 0x10000
 F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 STATUS_FLAGS: Final = 0o4000 | 0o2000 | 0o100000 | 0o400000 | 3
-"""The flags that F_SETFL may set: O_NONBLOCK and O_APPEND, and flags that it ignores; not O_ASYNC, which sends signals.
-"""
+"""The flags that F_SETFL may set: O_NONBLOCK and O_APPEND, and flags that it ignores; not O_ASYNC: it sends signals."""
 TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX, TCGETS2 = (
     0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451, 0x802C542A,
 )  # fmt: skip
@@ -225,7 +224,7 @@ def _program(kind: Architecture, process: int) -> Iterator[Instruction]:
 
 
 def _call(number: int | None, block: list[Instruction]) -> Iterator[Instruction]:
-    """Assemble a block, which ends with a decision, for one number."""
+    """Assemble a block for one number; the block ends with a decision."""
     if number is not None:
         yield JUMP_EQUAL, 0, len(block), number
         yield from block

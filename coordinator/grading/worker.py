@@ -1,8 +1,8 @@
-"""The processes in which submissions run. `python -m coordinator.grading.worker FD` is a server that forks them.
+"""The processes of submissions. `python -m coordinator.grading.worker FD` is a server that forks them.
 
 The server imports everything that a submission may need and never executes one. So each process that it forks is as fresh as
-a new interpreter, and is there in milliseconds. A process confines itself, says which layers hold, then answers requests
-over a socket until that is closed. Server and processes end with the process that started the server.
+a new interpreter, and is there in milliseconds. A process confines itself, names the layers that hold, then answers
+requests over a socket until that is closed. Server and processes end with the process that started the server.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ RUNNING, STOPPED = 0, 1
 CLOSING_SECONDS: Final = 5.0
 """A process whose connection is closed has this time to end: it closes its descriptors shortly before it has ended."""
 FAILED: Final = 70
-"""The exit status of a process in which the grader's own code fails."""
+"""The exit status of a process whose error is in the grader's own code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def serve(control: socket.socket, setting: Setting) -> None:
 
 
 def _stop(pid: int, *, closing: bool) -> tuple[int, bool, float]:
-    """End a process, which with `closing` may end by itself; return its status, whether it had to be killed, and its
+    """End a process (with `closing` it may end by itself); return its status, whether it had to be killed, and its
     processor time.
     """
     deadline = time.monotonic() + (CLOSING_SECONDS if closing else 0)

@@ -16,7 +16,7 @@ Vector = npt.NDArray[np.int32]
 
 
 def contribution(rank: int, elements: int) -> Vector:
-    """Return the contribution of a rank: `elements` numbers, all sums of which fit into 32 bits."""
+    """Return the contribution of a rank: `elements` numbers; all their sums fit into 32 bits."""
     index = np.arange(elements, dtype=np.int64)
     return ((rank * 1_000_003 + index * 7_919 + 12_345) % MODULUS).astype(np.int32)
 

@@ -1,7 +1,7 @@
 """The process between the judge and mpirun, and between mpirun and a program of the user.
 
 `python -m coordinator.mpi.enter own|shared PARENT COMMAND ..` becomes the command, in a network namespace of its own if
-that is asked for. It dies with its parent: so does mpirun, which it becomes.
+that is asked for. It dies with its parent, and so does mpirun, since it becomes mpirun.
 """
 
 import os

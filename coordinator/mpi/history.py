@@ -1,4 +1,4 @@
-"""Judged calls and measured traffic as run directories, which reports, comparisons, exports and `verify` read."""
+"""Judged calls and measured traffic as run directories for reports, comparisons, exports and `verify`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ SCHEMA: Final = {
 
 
 def network_name(ranks: int) -> str:
-    """Return the network in which every two of the ranks have a link."""
+    """Return the network with a link between every two of the ranks."""
     return "hypercube:1" if ranks == 2 else f"complete:{ranks}"
 
 
@@ -45,7 +45,7 @@ def links_of(counts: PairCounts, ranks: int) -> pl.DataFrame:
 
 
 def save_call(verdict: CallVerdict, origin: str, out: Path | None, table: Iterable[str] = ()) -> Path:
-    """Write the history of a judged call, which has measured messages, and return its folder; `table` is CSV."""
+    """Write the history of a judged call with measured messages, and return its folder; `table` is CSV."""
     assert verdict.counts is not None
     call = verdict.call
     more = {

@@ -1,4 +1,4 @@
-"""The judge of an MPI library: which calls are measured, in how many starts, and the verdict on each."""
+"""The judge of an MPI library: the measured calls, the number of starts, and the verdict on each call."""
 
 import json
 import re
@@ -38,7 +38,7 @@ ATTEMPTS: Final = 2
 ROOTED: Final = frozenset({"bcast", "reduce", "gather", "scatter"})
 SEGMENTED: Final = frozenset({"allreduce", "bcast", "reduce", "gather"})
 WITHOUT_RULES: Final = ("allgatherv", "alltoallv", "scan", "exscan")
-"""Collectives that are measured, and for which no rule is declared."""
+"""Collectives that are measured without a declared rule."""
 
 
 class MeasuredKey(NamedTuple):
@@ -64,7 +64,7 @@ class JudgeSettings:
     """Whether the order of operations of reductions is judged too."""
     open_ports: bool = False
     time_limit: float = 60.0
-    """Seconds without progress after which a start of the library is ended."""
+    """Seconds without progress before a start of the library is ended."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class MpiJudgement:
     verdicts: list[CallVerdict] = field(default_factory=list)
     orders: list[OrderVerdict] = field(default_factory=list)
     unknown: dict[str, list[str]] = field(default_factory=dict)
-    """Algorithms that the library offers and for which no rule is declared, by collective."""
+    """Algorithms that the library offers without a declared rule, by collective."""
 
     @property
     def library_name(self) -> str:
@@ -237,7 +237,7 @@ def _needed(judged: Sequence[MeasuredKey]) -> Iterator[MeasuredKey]:
 
 
 def _order_keys(settings: JudgeSettings, ranks: int) -> Iterator[tuple[MeasuredKey, str]]:
-    """Yield the calls by which the order of operations is measured, each with the name of the judged algorithm."""
+    """Yield the calls that measure the order of operations, each with the name of the judged algorithm."""
     for collective in dict.fromkeys(settings.collectives):
         for name in _names(settings, collective) if collective in REDUCTIONS else ():
             for operation in OPERATIONS:
@@ -256,7 +256,7 @@ def _order_verdicts(orders: Sequence[tuple[MeasuredKey, str]], measured: "Measur
 
 
 def _own_choice(call: MpiCall) -> MeasuredKey:
-    """Return the same call with the choice of the library, which chooses the segment size too."""
+    """Return the same call with the choice of the library; the library chooses the segment size too."""
     return MeasuredKey(None, replace(call, segment=0))
 
 

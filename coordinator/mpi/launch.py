@@ -1,4 +1,4 @@
-"""One start of mpirun: its processes, its folder, its time limits, and what is left after it, which is nothing."""
+"""One start of mpirun: its processes, its folder and its time limits. Nothing is left after it."""
 
 import contextlib
 import os
@@ -55,7 +55,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def network_of(open_ports: bool) -> str:
-    """Return `own` where a network namespace can be made, else `shared`, which needs `open_ports`: RunError without."""
+    """Return `own` where a network namespace can be made, else `shared`; RunError if that lacks `open_ports`."""
     reason = unavailable_reason()
     if reason is None:
         return "own"
@@ -109,7 +109,7 @@ class MpiStart:
         return MpiExit(self._process.returncode, False, self._text())
 
     def end(self) -> None:
-        """End mpirun and its ranks: by SIGTERM, which mpirun passes on, then by SIGKILL, with which its ranks die."""
+        """End mpirun and its ranks: by SIGTERM (mpirun passes it on), then by SIGKILL (its ranks die with it)."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):

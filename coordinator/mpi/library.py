@@ -12,7 +12,7 @@ COUNTED: Final[Mapping[str, object]] = {
     # Without it the algorithm that is asked for is ignored without a word.
     "coll_tuned_use_dynamic_rules": 1,
 }
-"""Parameters with which messages are counted and algorithms can be chosen."""
+"""Parameters that make the library count messages and let algorithms be chosen."""
 SETTINGS: Final = ("OMPI_", "PMIX_", "PRTE_", "MPI4PY_", "MPICH_", "MPIR_", "HYDRA_", "UCX_")
 """Beginnings of the names of environment variables that would change what is measured."""
 
@@ -31,11 +31,11 @@ class MpiLibrary:
     files: ClassVar[tuple[str, ...]] = ("libmpi.so", "libmpi.so.40")
     """Names of its shared library."""
     loaded_as: ClassVar[str] = "libmpi.so.40"
-    """The name by which mpi4py asks for it."""
+    """Its name in mpi4py."""
 
     @property
     def file(self) -> Path | None:
-        """Its shared library, which mpi4py of another environment is to load; None if mpi4py finds its own."""
+        """Its shared library, for mpi4py of another environment to load; None if mpi4py finds its own."""
         if self.python != Path(sys.executable) or self.mpirun.parent == self.python.parent:
             return None
         prefix = self.mpirun.parent.parent

@@ -23,7 +23,7 @@ COUNTED_MPICH: Final[Mapping[str, str]] = {
     "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
     "UCX_TLS": "sm,self",
 }
-"""Variables with which every message passes the counted functions."""
+"""Variables that lead every message through the counted functions."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The order of operations of a reduction, read from results alone: whose bits, in which order, and the same for all.
+"""The order of operations of a reduction, read from results alone: whose bits, in what order, and the same for all.
 
 Three calls are made. A commuting operation on texts writes down every operation that was applied; one that does not commute
 does the same, and MPI demands rank order of it; the sum of the numbers of a probe reveals the tree of the library's own
@@ -99,7 +99,7 @@ def judge_order(collective: str, algorithm: str, ranks: int, reports: Mapping[st
 
 
 class MissingResult(Exception):  # noqa: N818  # the measured program gave none
-    """A result from which no order can be read."""
+    """A result that no order can be read from."""
 
 
 def _same_bits(

@@ -107,7 +107,7 @@ class Tools:
         return found
 
     def communicator(self, mpi: Any, call: "dict[str, Any]") -> Any:
-        """Return a communicator on which a call uses its algorithm; RuntimeError if the library cannot choose it."""
+        """Return a communicator that makes a call use its algorithm; RuntimeError if the library cannot choose it."""
         variable = f"coll_tuned_{call['collective']}_algorithm"
         known = self.names(variable)
         if call["algorithm"] is not None and call["algorithm"] not in known:
@@ -125,7 +125,7 @@ class Tools:
 
 
 class Spied:
-    """Counters of a library that was preloaded: messages of each endpoint, of which one leads to each rank."""
+    """Counters of a library that was preloaded: messages of each endpoint; one endpoint leads to each rank."""
 
     ENDPOINTS = 256
 
@@ -175,7 +175,7 @@ def values_of(rank: int, elements: int, first: int = 0) -> Any:
 
 
 def probe_length(ranks: int) -> int:
-    """Return the number of pairs of ranks, each of which has an element in a probe."""
+    """Return the number of pairs of ranks; each pair has an element in a probe."""
     return ranks * (ranks - 1) // 2
 
 
@@ -189,15 +189,15 @@ def probe_numbers(rank: int, ranks: int) -> "list[float]":
 
 
 def lengths(elements: int, ranks: int) -> list[int]:
-    """Return the blocks into which a vector is cut, the first ones longer."""
+    """Return the blocks of a vector, the first ones longer."""
     return [elements // ranks + (rank < elements % ranks) for rank in range(ranks)]
 
 
 class Calls:
     """The collectives, each as the program of one rank calls it. A method returns the result of this rank.
 
-    A call has an operation: the sum of integers, for results that arithmetic predicts; texts, commuting or not, which
-    write down the order of operations; or the sum of the numbers of a probe, which reveals this order too.
+    A call has an operation: the sum of integers, for results that arithmetic predicts; texts, commuting or not, that
+    write down the order of operations; or the sum of the numbers of a probe, to reveal this order too.
     """
 
     def __init__(self, mpi: Any, comm: Any, call: "dict[str, Any]") -> None:

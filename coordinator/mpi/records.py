@@ -1,4 +1,4 @@
-"""Reading of what the ranks of a measuring program wrote, which may be cut off, damaged or forged.
+"""Readers of files that the ranks of a measuring program wrote. The files may be cut off, damaged or forged.
 
 Each rank writes a file of lines: a heading, the calibration of its counters, and two lines for each call, when it begins
 and when it has ended. A value that the program of this project never writes makes the whole report malformed: nothing of
@@ -22,7 +22,7 @@ CALIBRATION: Final = (2, 12)
 
 
 class MalformedReport(Exception):  # noqa: N818  # the fault of the measured program, not of this one
-    """A report that the measuring program does not write; the text says which file, line and value."""
+    """A report that the measuring program does not write; the text names the file, line and value."""
 
 
 class RankResult(NamedTuple):

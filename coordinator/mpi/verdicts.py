@@ -38,7 +38,7 @@ class CallVerdict:
     counts: PairCounts | None = field(default=None, repr=False)
     expected: PairCounts | None = field(default=None, repr=False)
     parts: Sequence[PairCounts] = field(default=(), repr=False)
-    """Measured messages of the calls that a composed algorithm makes, which the expected ones contain."""
+    """Measured messages of the calls that a composed algorithm makes; the expected ones contain them."""
     wrong_result: str = ""
     """The first result that differs from arithmetic; empty if all are right, or none was measured."""
 
@@ -138,7 +138,7 @@ def judge_counts(call: MpiCall, algorithm: MpiAlgorithm, counts: PairCounts) -> 
 
 
 def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
-    """Judge a call for which the library chose the algorithm: it holds if the messages are those of a known one."""
+    """Judge a call with the library's choice of algorithm: it holds if the messages are those of a known one."""
     if measured.error:
         return CallVerdict(call, OWN_CHOICE, Verdict.UNDECIDED, "", f"unexpectedly {measured.error}")
     if wrong := wrong_result(call, measured.results):

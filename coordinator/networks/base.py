@@ -1,4 +1,4 @@
-"""The interface of networks, which hides how packets travel, and its implementation in memory."""
+"""The interface of networks, to hide how packets travel, and its implementation in memory."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple

@@ -64,7 +64,7 @@ class ControlChannel:
         return [host for host in self.in_order if host.active]
 
     def listen(self, address: str, port: int) -> int:
-        """Accept hosts at an address; return the port, which the system chooses if `port` is 0."""
+        """Accept hosts at an address; return the port (chosen by the system if `port` is 0)."""
         try:
             listener = listening_socket(address, port, backlog=LISTEN_BACKLOG)
         except OSError as error:
@@ -191,7 +191,7 @@ class ControlChannel:
         self._on_joined(host)
 
     def _dismiss(self, host: ConnectedHost, reason: str) -> None:
-        """Disconnect a host that another host, which joined later, cannot reach."""
+        """Disconnect a host that another host cannot reach; the other host joined later."""
         log("host refused", name=host.name, why=reason)
         self._admission.refusals[reason] += 1
         self.send(host, "refused", reason)

@@ -1,4 +1,4 @@
-"""The tree by which the coordinator orders steps of many hosts: who passes orders on to whom, and building it.
+"""The tree that takes orders for steps from the coordinator to many hosts: who passes them on to whom, and building it.
 
 With few hosts the coordinator sends each its order. Beyond that a step of all hosts would take time for each of them, one
 after the other. Through the tree it takes time for FAN_OUT children on each level, and the number of levels grows with the
@@ -25,8 +25,8 @@ COORDINATOR: Final = -1
 def tree_parents(hosts: int, fan_out: int) -> list[int]:
     """Return the parent of each host, COORDINATOR for the hosts at the top.
 
-    The hosts below a host have the numbers that follow its own, so neighbours by number, which often share a machine, share
-    a part of the tree.
+    The hosts below a host have the numbers that follow its own, so neighbours by number share a part of the tree, as
+    they often share a machine.
     """
     parents = [COORDINATOR] * hosts
     blocks = [(COORDINATOR, 0, hosts)]
@@ -41,7 +41,7 @@ def tree_parents(hosts: int, fan_out: int) -> list[int]:
 
 
 class TreeBuilder:
-    """Builds the tree of a run, and knows which hosts are at its top."""
+    """Builds the tree of a run, and knows the hosts at its top."""
 
     def __init__(self, channel: ControlChannel, links: LinkWaves) -> None:
         self._channel = channel

@@ -35,7 +35,7 @@ from emunode.net.records import encode_record
 
 
 class HostNetwork:
-    """A network whose ranks run in host processes, which `launch` starts or waits for."""
+    """A network whose ranks run in host processes; `launch` starts the processes or waits for them."""
 
     def __init__(self, plan: Plan, launch: Launch) -> None:
         self._plan = plan
@@ -153,7 +153,7 @@ class HostNetwork:
         self._launch.joined(host.index, host.name)
 
     def _on_launcher_ready(self) -> None:
-        """Check the launcher: either it failed, or all its processes ended, which is right only if all were killed."""
+        """Check the launcher: either it failed, or all its processes ended; that is right only if all were killed."""
         hosts = self._channel.in_order
         if len(hosts) < self._plan.hosts or not all(host.end_expected or host.restarted for host in hosts):
             self._launch.check()

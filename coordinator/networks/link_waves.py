@@ -104,7 +104,7 @@ class LinkWaves:
         self._data[host.index] = message.taken
 
     def on_listening(self, host: ConnectedHost, message: Listening) -> None:
-        """Note the port and nonce at which a host listens, and the hosts that it will dial."""
+        """Note the port and nonce of a listening host, and the hosts that it will dial."""
         self._listening[host.index] = message
 
     def on_progress(self, host: ConnectedHost, message: LinkProgress) -> None:
@@ -112,7 +112,7 @@ class LinkWaves:
         self._progress[host.index] = message
 
     def listener(self, index: int) -> tuple[str, int, bytes]:
-        """Return the address, port and nonce with which other hosts dial a host."""
+        """Return the address, port and nonce that other hosts dial a host with."""
         message = self._listening[index]
         # The launcher knows better where containers are; else the address from which the host joined.
         address = self._launch.addresses(index)[0] or self._channel.hosts[index].address
@@ -204,7 +204,7 @@ class LinkWaves:
         )
 
     def close_deferred(self, hosts: Sequence[ConnectedHost]) -> set[LinkId]:
-        """Let hosts close their ends of deferred links, which closed while a process was stopped; returns all such links."""
+        """Let hosts close their ends of links that closed while a process was stopped; returns all such deferred links."""
         for host in hosts:
             links = [link for link in sorted(self._deferred) if host.index in self._ends(link)]
             if links:

@@ -1,7 +1,7 @@
 """Messages of hosts as typed records, decoded and checked where they enter the coordinator.
 
 The counterpart of `emunode.host.orders`. A record has the right shape and names hosts that exist; anything else is a
-FrameError, which closes that host's connection. So an exception behind this point is a mistake of ours.
+FrameError, and closes that host's connection. So an exception behind this point is a mistake of ours.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ class AlteredCopies(NamedTuple):
 class StepReport(NamedTuple):
     """A host is done with `step`: packets sent and received so far, by peer host, and journal rows.
 
-    `due` is the next step in which it sends without receiving anything first, or 0.
+    `due` is the next step when it sends without receiving anything first, or 0.
     """
 
     step: Step
@@ -118,7 +118,7 @@ class Heartbeat(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """The host has done all that comes before a hang in which its process is stopped, under the timed clock."""
+    """The host has done all that comes before a hang that stops its process, under the timed clock."""
 
     nanoseconds: int
 

@@ -1,4 +1,4 @@
-"""Faults of processes: which host processes to kill, stop, restart or resume, and doing so before a step opens.
+"""Faults of processes: the host processes to kill, stop, restart or resume, and doing so before a step opens.
 
 When all ranks of a host crash, or hang until the same step, the fault applies to its process. Otherwise it applies to the
 ranks within the process, which continues for the others.
@@ -21,7 +21,7 @@ from emunode.model import CollectiveSpec, FaultKnowledge, Rank, Step
 
 
 class ProcessFaultPlan:
-    """Decides for the hosts of one plan which processes faults kill, stop or restart."""
+    """Finds the processes of one plan that faults kill, stop or restart."""
 
     def __init__(self, plan: Plan) -> None:
         self._placement = plan.placement
@@ -70,7 +70,7 @@ class ProcessFaultPlan:
         return found
 
     def _recovery(self, rank: Rank, after: Step) -> Step:
-        """Return the step in which a rank next recovers, or 0."""
+        """Return the step when a rank next recovers, or 0."""
         return min((step for step in self._recoveries.get(rank, ()) if step > after), default=0)
 
 

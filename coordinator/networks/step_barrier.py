@@ -32,7 +32,7 @@ class HostCounts:
         self.reported: Step = 0
         """The step that was last reported."""
         self.due: Step = 0
-        """The next step in which the host sends without receiving anything first, as last reported; 0 for none."""
+        """The next step when the host sends without receiving anything first, as last reported; 0 for none."""
         self.clear()
 
     def clear(self) -> None:
@@ -62,7 +62,7 @@ class StepBarrier:
         self._calendar: dict[Step, set[int]] = {}
         """By step, the hosts that are due in it."""
         self._receivers: set[int] = set()
-        """Hosts to which packets of the open step were sent."""
+        """Hosts that packets of the open step were sent to."""
         self._begun = False
         """Whether all hosts have had their first step: only its reports say when they are due."""
         self._tops: Sequence[int] = ()
@@ -90,7 +90,7 @@ class StepBarrier:
     # --- the tree --------------------------------------------------------------------------------------------------
 
     def use_tree(self, tops: Sequence[int]) -> None:
-        """Order steps of many hosts through the tree of which these hosts are at the top."""
+        """Order steps of many hosts through the tree with these hosts at its top."""
         self._tops = tops
 
     def leave_tree(self) -> None:
@@ -255,7 +255,7 @@ class StepBarrier:
         counts.received = received
 
     def _note_due(self, host: ConnectedHost, due: Step) -> None:
-        """Note the step in which a host is due next; 0 for none."""
+        """Note the step when a host is due next; 0 for none."""
         counts = self._of(host)
         if counts.due == due:
             return

@@ -36,7 +36,7 @@ LEAD_SECONDS = 0.05
 LEAD_SECONDS_PER_HOST = 0.0005
 """Time between sending the order to begin and the beginning, so that every host receives it early enough."""
 TABLE_BYTES = 8 * 2**20
-"""The size at which the timetables of a host are split over several orders."""
+"""The largest part of a host's timetables in one order; longer timetables are split."""
 
 
 async def predict(plan: Plan, progress: Progress) -> Timetable:

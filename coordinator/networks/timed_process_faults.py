@@ -2,9 +2,9 @@
 
 The history is computed before the run, so these faults cannot change it. A process is killed once it has done all that its
 ranks do in their lives, and not before the time of the crash; it is stopped once it has done all that comes before a hang.
-The machine may be late with that, which is measured as any other lateness. Only faults that all ranks of a process share
-are carried out in this way, and a process is not killed if one of its ranks recovers: the time to start a new one and to
-dial its links would be lateness of every packet that follows.
+The machine may be late with that; such lateness is measured like any other. Only faults that all ranks of a process
+share are carried out in this way, and a process is not killed if one of its ranks recovers: the time to start a new one
+and to dial its links would be lateness of every packet that follows.
 """
 
 import time
@@ -53,7 +53,7 @@ def fate_of(ranks: HostRanks, faults: FaultsInTime) -> ProcessFate:
 
 
 class TimedProcessFaults:
-    """Carries out the faults of processes up to the time `over`, after which no packet starts or ends."""
+    """Carries out the faults of processes up to the time `over`; no packet starts or ends later."""
 
     def __init__(
         self, channel: ControlChannel, launch: Launch, placement: Placement, faults: FaultsInTime, over: int
@@ -71,12 +71,12 @@ class TimedProcessFaults:
 
     @property
     def longest_stop(self) -> float:
-        """Seconds for which a process may be silent, since it is stopped."""
+        """Seconds that a process may be silent, since it is stopped."""
         stops = [min(end, self._over) - start for fate in self._fates.values() for start, end in fate.returns]
         return max([0, *stops]) / NANO
 
     def announce(self) -> None:
-        """Let hosts report when they have reached the hangs in which they are stopped."""
+        """Let hosts report when they have reached the hangs that stop them."""
         for index, fate in self._fates.items():
             if fate.returns:
                 self._channel.send(self._channel.hosts[index], "stops", [start for start, _ in fate.returns])

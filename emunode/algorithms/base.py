@@ -132,7 +132,7 @@ class Algorithm(ABC):
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         self.topology = topology
         self.rooted = topology.seen_from(spec.source)
-        """The network seen from the source: the one in which relative addresses have links."""
+        """The network seen from the source: relative addresses have their links there."""
         self.spec = with_target(self.topology, spec)
         self.validate()
         if spec.link_capacity != OWN_CAPACITY:
@@ -356,7 +356,7 @@ class Algorithm(ABC):
     def block_owners(self) -> Sequence[Rank]:
         """Where contributions are folded: the ranks that own a block of the result each; here one rank, or all ranks.
 
-        An allreduce with one owner delivers its result whole: one message for each rank, which may be folded at any rank.
+        An allreduce with one owner delivers its result whole: one message for each rank, folded at any rank.
         """
         if self.collective is Collective.REDUCE:
             return range(self.spec.source, self.spec.source + 1)
@@ -379,9 +379,7 @@ class Algorithm(ABC):
         return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, target, segment))
 
     def contributions(self, rank: Rank, target: Rank, segment: int) -> list[bytes]:
-        """Return the contribution of `rank` to a segment of the block of `target` in a list, which is empty for a
-        switch.
-        """
+        """Return the contribution of `rank` to a segment of the block of `target` in a list (empty for a switch)."""
         return [] if self.topology.is_switch(rank) else [self.payloads.operand(rank, target, segment)]
 
     @property
@@ -416,7 +414,7 @@ class Algorithm(ABC):
 
     @cached_property
     def content(self) -> Content:
-        """The right payload of (origin, target, segment), with which a receiver compares; None if it cannot be known yet."""
+        """The right payload of (origin, target, segment), for comparison by a receiver; None if it cannot be known yet."""
         return self.payloads.segment
 
     @abstractmethod
@@ -475,13 +473,13 @@ class Algorithm(ABC):
         return None
 
     folds_all_arrivals: bool = False
-    """Whether a rank folds every partial result that arrives, and not only those for the rank to which it sends."""
+    """Whether a rank folds every partial result that arrives, and not only those for the rank that it sends to."""
 
     dependence = Dependence.UNSTATED
-    """How sends depend on receipts. It tells which losses follow from the schedule of a run without faults."""
+    """How sends depend on receipts. It decides the losses that follow from the schedule of a run without faults."""
 
     def awaited_steps(self, step: Step) -> range:
-        """Return the steps of which a rank must have all packets before it sends in `step`, with `Dependence.WAITING`."""
+        """Return the steps whose packets a rank must all have before it sends in `step`, with `Dependence.WAITING`."""
         del step
         return range(0)
 

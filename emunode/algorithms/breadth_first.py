@@ -18,7 +18,7 @@ from emunode.trees.base import Trees
 from emunode.trees.breadth_first import BreadthFirstTree, GrownTree
 
 LISTED_LEVELS: Final = 1 << 20
-"""The largest diameter for which the number of receivers is claimed for each step."""
+"""The largest diameter with a claim about the number of receivers of each step."""
 
 
 class TreeBroadcast(TreeCollective):
@@ -114,7 +114,7 @@ def exact_for_successors(network: EisensteinJacobi) -> Relation:
 
 @register
 class BreadthFirstBroadcast(TreeBroadcast):
-    """Broadcast down the breadth-first tree in which every rank's parent is behind its lowest port that leads closer.
+    """Broadcast down the breadth-first tree where every rank's parent is behind its lowest port that leads closer.
 
     If all ranks know the faults, the tree is grown around everything that is broken in step 1, and so reaches every rank
     that is still connected to the source.

@@ -68,7 +68,7 @@ FURTHER_METRICS: Final[set[str]] = set()
 
 
 class Assumption(StrEnum):
-    """The conditions that a claim may depend on, in words. A claim is dropped from a run in which one fails."""
+    """The conditions that a claim may depend on, in words. A claim is dropped from a run that breaks one."""
 
     NO_FAULTS = "no fault loses, alters or delays packets"
     ON_TIME = "no fault makes packets late"
@@ -85,7 +85,7 @@ COUNTED_ONCE: Final = frozenset(DELIVERY) - {"duplicates", "relays"}
 UNTIMED: Final = frozenset((*DELIVERY, *STRUCTURE, "segments", "bytes", "max_link_segments", "links_used")) - {
     "same_type_per_step"
 }
-"""Metrics of a run without faults that do not depend on the steps in which segments leave."""
+"""Metrics of a run without faults that do not depend on the steps when segments leave."""
 
 
 def usual_assumptions(name: str) -> frozenset[Assumption]:
@@ -149,11 +149,11 @@ class Claim:
     All other claims with >= are lower bounds of every algorithm that has the same job, and can be compared with each other.
     """
     assumes: frozenset[Assumption] | None = None
-    """The conditions under which it holds; None: the usual ones of its metric (`usual_assumptions`)."""
+    """The conditions of the claim; None: the usual ones of its metric (`usual_assumptions`)."""
 
     @property
     def assumptions(self) -> frozenset[Assumption]:
-        """The conditions under which it holds."""
+        """The conditions of the claim."""
         return usual_assumptions(self.name) if self.assumes is None else self.assumes
 
     @property

@@ -9,7 +9,7 @@ of links. It checks that an algorithm
 * delivers the right payload, folds every contribution exactly once, and keeps every claim about a metric that is counted
   here. The structure of paths and virtual time are measured by the coordinator.
 
-Every check raises ContractError, which names the algorithm, the step and the rank.
+Every check raises a ContractError that names the algorithm, the step and the rank.
 """
 
 from collections import Counter, defaultdict
@@ -109,7 +109,8 @@ def _check_variant(entry: type[Algorithm], topology: Topology, spec: CollectiveS
 
 
 class AddingPayloads(Payloads):
-    """Payloads that are folded by addition modulo a power of two, which shows how often a contribution was folded.
+    """Payloads that are folded by addition modulo a power of two, so that sums show how often a contribution was
+    folded.
 
     Exclusive or cannot tell three times from once.
     """
@@ -373,7 +374,7 @@ def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[s
 
 
 def _whole_messages(algorithm: Algorithm, received: Iterable[OwnedPiece]) -> int:
-    """Return the messages of which a rank received every segment, or every partial result."""
+    """Return the messages that a rank received with every segment, or with every partial result."""
     got = Counter((receiver, owner, index // algorithm.segments_per_message) for receiver, owner, _, index in received)
     return sum(
         count == algorithm.segments_due(message, receiver if receiver == owner else ALL_RANKS)

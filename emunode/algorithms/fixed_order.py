@@ -19,7 +19,7 @@ NOTHING: Final[TreeNode] = 0
 
 
 class FixedTree:
-    """The tree over `count` contributions, which count from 0."""
+    """The tree over `count` contributions, numbered from 0."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -19,7 +19,7 @@ from emunode.registry import register
 
 
 class FloodRule(Rule):
-    """Send a new segment on every port on which it did not arrive in the step of its first arrival."""
+    """Send a new segment on every port except those where it arrived in the step of its first arrival."""
 
     __slots__ = ("_algorithm", "_known", "_view")
 

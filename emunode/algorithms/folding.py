@@ -29,11 +29,11 @@ PartialResult = tuple[Rank, bytes]
 
 
 def in_fold_order(receipts: Iterable[FoldReceipt], own: Rank | None) -> list[Rank]:
-    """Return the order in which a rank folds: by scheduled step, then by rank of origin.
+    """Return the order of a rank's folds: by scheduled step, then by rank of origin.
 
-    Its own contribution counts as an arrival of the first of these steps; `own` is None for a switch, which has none. By
-    rank and not by port: a port depends on the numbering of the links of one node, and a partial result that is rerouted
-    keeps its origin.
+    Its own contribution counts as an arrival of the first of these steps; `own` is None for a switch: it has no
+    contribution. By rank and not by port: a port depends on the numbering of the links of one node, and a partial
+    result that is rerouted keeps its origin.
     """
     scheduled = list(receipts)
     if own is not None:
@@ -64,7 +64,7 @@ class FoldingSchedule(Algorithm):
         return [origin for _, origin in self.fold_receipts(rank, root, segment)]
 
     def fold_order(self, rank: Rank, root: Rank, segment: int) -> list[Rank]:
-        """Return the order in which `rank` folds, as the origins of partial results and itself."""
+        """Return the order of the folds at `rank`, as the origins of partial results and itself."""
         own = None if self.topology.is_switch(rank) else rank
         return in_fold_order(self.fold_receipts(rank, root, segment), own)
 

@@ -17,7 +17,7 @@ SCHEDULE: Final = "schedule"
 """The name of the algorithms that schedule files define, and of the field of a record that has the text of one."""
 MOST_GIVEN_HOPS: Final = 500_000
 MOST_TEXT: Final = 12 * 2**20
-"""Characters of a schedule as text. A stored scenario, which contains it, may have 16 megabytes."""
+"""Characters of a schedule as text. A stored scenario contains this text, and may have 16 megabytes."""
 MOST_GIVEN_STEP: Final = 2**20
 MOST_NAME: Final = 255
 """Characters of the name of a file."""

@@ -1,4 +1,4 @@
-"""Messages that a schedule file lists: who sends how many bytes to whom, and which receipts a send waits for.
+"""Messages that a schedule file lists: who sends how many bytes to whom, and the receipts that a send waits for.
 
 Such a file does not say what messages contain, so their contents are made up, and only pairs, bytes, causality and
 completion are judged. A send leaves in its step, or in the step after the last receipt that it waits for, if that is late.
@@ -52,7 +52,7 @@ class GivenOperation(NamedTuple):
     segment: int
     """The number of the message among all from its sender to its receiver; 0 if the rank computes."""
     step: Step
-    """The step in which the message crosses its link without faults; 0 if the rank computes."""
+    """The step when the message crosses its link without faults; 0 if the rank computes."""
     size: int
     """Bytes of the message."""
     after: Sequence[int]
@@ -173,7 +173,7 @@ class Progress:
         return sorted(sends)
 
     def _released(self, waiting: Mapping[int, Sequence[int]], number: int) -> list[int]:
-        """Return the operations for which `number` was the last one that they waited for."""
+        """Return the operations whose last awaited operation was `number`."""
         found = []
         for other in waiting.get(number, ()):
             self._missing[other] -= 1
@@ -299,7 +299,7 @@ class GivenMessageExchange(GivenAlgorithm):
     def early_messages(self, sent: MessageSteps, arrived: MessageSteps) -> Sequence[Step]:
         operations, never = self.given.operations, 2**62
         since: dict[int, tuple[Step, Step]] = {}
-        """By operation, the steps in which it has started and ended."""
+        """By operation, the steps of its start and its end."""
         for number in self._order:
             each = operations[number]
             ends, starts = (since[other][1] for other in each.after), (since[other][0] for other in each.after_start)

@@ -1,8 +1,6 @@
-"""Collectives whose schedule is given: a list of hops that say which chunk crosses which link in which step.
-
-A node sends in its steps what it has: chunks
-that have arrived, or the fold of its own contribution and of all partial results that have arrived. So faults take away
-what depends on a lost hop, and nothing waits for it.
+"""Collectives with a given schedule: a list of hops, each with a chunk, the link that it crosses and the step. A node
+sends in its steps what it has: chunks that have arrived, or the fold of its own contribution and of all partial
+results that have arrived. So faults take away what depends on a lost hop, and nothing waits for it.
 """
 
 import json
@@ -172,7 +170,7 @@ class GivenCollective(GivenAlgorithm):
 
     @cached_property
     def onward(self) -> Mapping[tuple[Rank, Rank, Rank, int], Sequence[tuple[Step, Port]]]:
-        """By (rank, origin, target, segment): the steps and ports in which the rank passes a chunk on."""
+        """By (rank, origin, target, segment): the steps and ports of the rank's sends of a chunk."""
         found: dict[tuple[Rank, Rank, Rank, int], list[tuple[Step, Port]]] = {}
         for hop in self.given.hops:
             if hop.sender != hop.origin:
@@ -209,7 +207,7 @@ class GivenCollective(GivenAlgorithm):
         return self._partials_due[receiver, message]
 
     def block(self, target: Rank) -> Rank:
-        """Return the rank that names the block to which a partial result for `target` belongs."""
+        """Return the rank that names the block of a partial result for `target`."""
         return self.block_owners[0] if self.given.folders else target
 
     # --- contents
@@ -401,7 +399,7 @@ class GivenAllreduce(GivenCollective):
 
 
 class GivenBlockAllreduce(GivenAllreduce):
-    """An allreduce by a schedule file, in which every rank completes the sum of one block."""
+    """An allreduce by a schedule file: every rank completes the sum of one block."""
 
     needs = GivenAllreduce.needs | {Need.BLOCKS}
 

@@ -27,7 +27,7 @@ class Payloads:
     element_bytes = 1
     """Bytes that are never cut apart."""
     ordered = False
-    """Whether results depend on the order in which contributions are folded."""
+    """Whether results depend on the order of folds."""
 
     def __init__(self, seed: int, message_bytes: int, segments_per_message: int, short: Container[Rank] = ()) -> None:
         self.message_bytes = message_bytes
@@ -47,7 +47,7 @@ class Payloads:
         return shake_128(name.encode(), usedforsecurity=False).digest(self.size(block_owner(origin, target)))
 
     def message_name(self, origin: Rank, target: Rank, number: int) -> str:
-        """Return the input from which a message is computed."""
+        """Return the input that a message is computed from."""
         return f"{self._seed}/{origin}/{target}/{number}"
 
     def size(self, owner: Rank) -> int:

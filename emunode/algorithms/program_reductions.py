@@ -62,7 +62,7 @@ class ProgramReduction(ProgramAlgorithm):
 
     @abstractmethod
     def result_blocks(self, rank: Rank) -> Sequence[Rank]:
-        """Return the owners of the blocks of which `rank` is to state the result."""
+        """Return the owners of the blocks whose result `rank` is to state."""
 
     def may_relay(self, target: Rank) -> bool:
         """Return whether a rank may pass on segments of others for this target as they came."""
@@ -94,7 +94,7 @@ class ProgramReduce(ProgramReduction):
 
 
 class ProgramAllreduce(ProgramReduction):
-    """An allreduce by programs: the vector is one block, which any rank may add."""
+    """An allreduce by programs: the vector is one block, and any rank may add it."""
 
     collective = Collective.ALLREDUCE
 

@@ -21,7 +21,7 @@ from emunode.topologies.base import FAMILIES, Topology
 RegisteredAlgorithm = type[Algorithm]
 
 VISITED_ENDS: Final = 1 << 20
-"""The most link ends at which an algorithm may look before it runs: up to ten seconds, and less than a gigabyte."""
+"""The most link ends that an algorithm may look at before it runs: up to ten seconds, and less than a gigabyte."""
 MODULES: Final[Mapping[str, Mapping[str, str]]] = {
     "star": {
         "star.edge_disjoint": "broadcast scatter alltoall reduce gather",

@@ -1,8 +1,8 @@
-"""Rules by which a broadcast over trees is repaired: the interface, and the registry of all rules.
+"""Rules that repair a broadcast over trees: the interface, and the registry of all rules.
 
 There are two sorts. A rule that *pulls* (`emunode.protocols.repair.pull`) works at every rank by itself: a rank that misses
-a packet asks its neighbours for it. A rule that *plans* knows all faults in force in step 1 (fault knowledge `all`) and runs
-the broadcast over other trees, which avoid them.
+a packet asks its neighbours for it. A rule that *plans* knows all faults in force in step 1 (fault knowledge `all`) and
+runs the broadcast over other trees that avoid them.
 
 To add a rule, derive a class from `PullRule` or `PlannedRule`, and decorate an instance with `register`; a built-in one also
 needs its line in `MODULES`.
@@ -77,7 +77,7 @@ class RepairedTree(NamedTuple):
 
 
 class PlannedRule(RepairRule):
-    """A rule by which the broadcast runs over other trees, for which every rank knows the faults in force in step 1."""
+    """A rule for a broadcast over other trees; every rank has to know the faults in force in step 1."""
 
     port_models = (PortModel.ALL_PORT,)
 
@@ -96,7 +96,7 @@ class PlannedRule(RepairRule):
 
     @abstractmethod
     def claims(self, algorithm: "RepairedBroadcast") -> list[Claim]:
-        """Return the claims of the rule about a run in which nothing but the known faults is broken."""
+        """Return the claims of the rule about a run where nothing but the known faults is broken."""
 
 
 class RepairedBroadcast(TreeCollective):
@@ -141,7 +141,7 @@ class RepairedBroadcast(TreeCollective):
         return self.last_step
 
     def claims(self) -> list[Claim]:
-        """Return the claims of a run in which nothing but the known faults is broken."""
+        """Return the claims of a run where nothing but the known faults is broken."""
         source = f"{self.citation}: all that the faults leave connected"
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: height of the tree", derived=True),

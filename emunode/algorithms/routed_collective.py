@@ -1,7 +1,7 @@
-"""Collectives in which every message has one target: routes and a timetable.
+"""Collectives of messages with one target each: routes and a timetable.
 
 Scatter, gather and alltoall (total exchange) follow one scheme. From root 0, every target r != 0 has one or more *routes*:
-lists of (port, step), the link to take and the step in which the message crosses it. This is a scatter. Then
+lists of (port, step), the link to take and the step when the message crosses it. This is a scatter. Then
 
 * a **scatter** runs it from one source;
 * an **alltoall** runs it from every rank at once, each on the translated routes;
@@ -29,7 +29,7 @@ from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees, levels
 
 Route = Sequence[tuple[Port, Step]]
-"""The links from rank 0 to a target, in order, each with the step in which it is crossed; steps increase."""
+"""The links from rank 0 to a target, in order, each with the step of its crossing; steps increase."""
 
 
 class RoutedCollective(Algorithm):
@@ -81,7 +81,7 @@ class RoutedCollective(Algorithm):
         return (first + (route_index - first) % self.count) // self.count
 
     def _hop_schedule(self, target: Rank, route_index: int, number: int) -> dict[Rank, tuple[Port, Step]]:
-        """Return the port and the step in which a copy leaves each rank on the route; in a gather, on the way back to
+        """Return the port and the step of a copy's departure at each rank of the route; in a gather, on the way back to
         rank 0.
         """
         here, stations = 0, {}
@@ -98,7 +98,7 @@ class RoutedCollective(Algorithm):
 
     @cached_property
     def last_step(self) -> Step:
-        """The step in which the last copy arrives; here found by enumerating all routes."""
+        """The step of the last copy's arrival; here found by enumerating all routes."""
         return max(
             self.route(target, route_index, number)[-1][1]
             for target in range(1, self.topology.order)
@@ -202,7 +202,7 @@ class PipelinedScatter(TreeRoutedCollective):
 
     @cached_property
     def _starts(self) -> list[dict[Rank, Step]]:
-        """By tree and target: the step in which the first copy leaves the root; the others follow it."""
+        """By tree and target: the step when the first copy leaves the root; the others follow it."""
         # Count first, then place: how long a target occupies the root link depends on its copies on that tree.
         loads: list[Counter[Rank]] = [Counter() for _ in range(self.count)]
         for target in range(1, self.topology.order):

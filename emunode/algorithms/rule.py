@@ -16,7 +16,7 @@ ResultPart = tuple[Rank, int, bytes]
 
 
 class LocalView:
-    """The view of a rule: its own rank, its address relative to a root, and which of its ports are known to work.
+    """The view of a rule: its own rank, its address relative to a root, and its ports that are known to work.
 
     `live_ports` contains all ports unless the scenario lets ranks know the faults next to them; engines update it.
     """

@@ -1,4 +1,4 @@
-"""Collectives in which every rank computes its own sends and receipts: a broadcast or an allgather, or the same backwards.
+"""Collectives whose ranks compute their own sends and receipts: a broadcast or an allgather, or the same backwards.
 
 A forward schedule is a set of rows for every rank, (step, port, root, segment): its sends, and its receipts. Every
 rank but the root receives each segment of a root once. Backwards a rank sends its partial result of a segment over the port
@@ -27,7 +27,7 @@ from emunode.trees.base import CACHE_ENTRIES
 Row = tuple[Step, Port, Rank, int]
 """(step, port of this rank, root, segment)."""
 Onward = Mapping[tuple[Rank, int], Sequence[tuple[Step, Port]]]
-"""By (root, segment): the steps and ports in which a rank passes it on."""
+"""By (root, segment): the steps and ports of a rank's sends of the segment."""
 
 
 class ScheduledCollective(FoldingSchedule):
@@ -104,7 +104,7 @@ class ScheduledCollective(FoldingSchedule):
         ]
 
     def _rows_of(self, root: Rank, segment: int, rank: Rank) -> Sequence[tuple[Step, Port]]:
-        """Return the steps and ports in which `rank` passes a segment of `root` on."""
+        """Return the steps and ports of the sends of a segment of `root` by `rank`."""
         return self.onward(rank).get((root, segment), ())
 
 

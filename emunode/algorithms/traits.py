@@ -11,7 +11,7 @@ class Pipe(NamedTuple):
 
     segments: int
     links: Step
-    """The step in which the first segment reaches the end of the longest path."""
+    """The step when the first segment reaches the end of the longest path."""
     period: Step
     """Steps from one segment to the next at the source."""
 
@@ -28,7 +28,7 @@ class Dependence(StrEnum):
     QUEUED = "queued"
     """The content alone: a packet keeps its path, but waits in queues, so its step depends on others."""
     LISTED = "listed"
-    """The receipts that the schedule lists for it, which it need not pass on: `Algorithm.lost_messages`."""
+    """The receipts that the schedule lists for it; it need not pass them on: `Algorithm.lost_messages`."""
     FIRST_ARRIVAL = "first arrival"
     """The first of several copies that arrives: `Algorithm.follow`."""
 
@@ -37,7 +37,7 @@ class Timing(StrEnum):
     """The effect of packets that are late, or do not come, on the rules of an algorithm."""
 
     FIXED = "fixed"
-    """A rule takes the step in which a packet arrives for its scheduled step. Late packets are misrouted."""
+    """A rule assumes that packets arrive in their scheduled step. Late packets are misrouted."""
     ON_ARRIVAL = "on arrival"
     """A rule forwards packets, whenever they arrive, and waits for nothing, so other packets keep their steps."""
     ADAPTIVE = "adaptive"
@@ -48,10 +48,10 @@ class Need(StrEnum):
     """The needs that an algorithm may have beyond the address of a rank and the links of its network."""
 
     TABLE = "table"
-    """A table of the whole network, which ranks compute from the network and the job before the first step. Without it a
+    """A table of the whole network that ranks compute from the network and the job before the first step. Without it a
     rank derives its sends from its own address. The locality check holds it against what rules ask."""
     EVERY_NODE = "every node"
-    """A look at every node of the network in planning, which limits the networks that are accepted to `VISITED_ENDS`."""
+    """A look at every node of the network in planning; networks of more than `VISITED_ENDS` link ends are refused."""
     SPECIAL_LINKS = "special links"
     """Links that many networks of its families lack; it refuses those."""
     BLOCKS = "blocks"

@@ -26,12 +26,12 @@ OPPOSITE: Final = {
 }
 """The collective that a schedule performs when it is run backwards."""
 MIRRORED: Final = ("heaviest_link_segments_per_step", "heaviest_link_bytes_per_step")
-"""Metrics with a value for each step, which backwards has them in reverse order."""
+"""Metrics with a value for each step; backwards the values are in reverse order."""
 FORWARD_ONLY: Final = (
     "senders_per_step", "receivers_per_step", "average_receive_step", "deliveries", "intact_deliveries", "duplicates",
     "relays",
 )  # fmt: skip
-"""Metrics of arrivals, which a schedule that runs backwards has others of."""
+"""Metrics of arrivals: a schedule that runs backwards has other values."""
 
 
 def derived(forward: type[Kind], class_name: str, description: str, **attributes: object) -> type[Kind]:

@@ -78,8 +78,8 @@ class TreeCollective(FoldingSchedule):
         return self.trees_class(topology)
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        """Return the steps from the arrival of a segment at `relative` to its departure on each of `ports`, which lead
-        to its children.
+        """Return the steps from the arrival of a segment at `relative` to its departure on each of `ports`, to its
+        children.
 
         Here a node forwards at once over all ports, and over one port to one child after the other.
         """
@@ -135,7 +135,7 @@ class TreeCollective(FoldingSchedule):
         return tuple(zip(ports, self.delays(relative, tree, ports), strict=True))
 
     def offset(self, relative: Rank, tree: int) -> Step:
-        """Return the step in which number 0 of `tree` reaches `relative`; 0 at the root."""
+        """Return the step when number 0 of `tree` reaches `relative`; 0 at the root."""
         step, here = 0, 0
         for port in self.trees.route(relative, tree):
             # Delays add up along the path: this is the step of arrival of number 0.
@@ -170,7 +170,7 @@ class TreeCollective(FoldingSchedule):
 
     @property
     def last_step(self) -> Step:
-        """The step in which the last copy arrives, by the timetable."""
+        """The step of the last copy's arrival, by the timetable."""
         return self.last_offset + (self.numbers - 1) * self.period
 
     def copies_on_tree(self, tree: int) -> Iterator[tuple[int, int]]:
@@ -189,7 +189,7 @@ class TreeCollective(FoldingSchedule):
         return places
 
     def tree_of(self, segment: int) -> int:
-        """Return the tree that carries a segment which travels once, as where contributions are folded."""
+        """Return the tree of a segment that travels once, as where contributions are folded."""
         return segment % self.trees.count
 
     @cached_property
@@ -255,7 +255,7 @@ class TreeCollective(FoldingSchedule):
         ]
 
     def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
-        """Return the step in which copy `number` of `tree` reaches `child`, in the forward direction."""
+        """Return the step when copy `number` of `tree` reaches `child`, in the forward direction."""
         return self._offset(child, tree) + number * self.period
 
     @cached_property

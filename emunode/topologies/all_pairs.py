@@ -23,7 +23,7 @@ def blocks_of_roots(order: int) -> Iterator[range]:
 def reach_by_distance(adjacency: Adjacency, roots: range) -> Iterator[list[int]]:
     """Yield, for distance 0, 1, .. and every rank, the set of `roots` within that distance of it; bit i is `roots[i]`.
 
-    Stops at the distance from which no set grows.
+    Stops at the distance where every set has stopped growing.
     """
     reach = [0] * len(adjacency)
     for bit, root in enumerate(roots):

@@ -9,8 +9,8 @@ keeps its ports, so what holds at the relative address `relative(rank, root)` ho
   its own tables. Ports may be absent, and degrees may differ.
 
 A family must define labels and links, and a Cayley graph its translations. A closed definition builds no table of the whole
-network: asking for one neighbour in a network of a million nodes is instant. Distances may stay undefined. They are then
-found by one breadth-first search over the whole network, which limits its size to `SEARCH_LIMIT` ranks.
+network: asking for one neighbour in a network of a million nodes is instant. Distances may stay undefined. They are
+then found by one breadth-first search over the whole network of at most `SEARCH_LIMIT` ranks.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ SEARCH_LIMIT: Final = 1 << 20
 ABSENT: Final[Rank] = -1
 """The result of `neighbour` for a port that a rank does not have."""
 ALL_PAIRS_LIMIT: Final = 1 << 24
-"""The largest order x order for which distances between all pairs are searched without being asked for: a few seconds."""
+"""The largest order x order where distances between all pairs are searched without being asked for: a few seconds."""
 
 
 Value = TypeVar("Value")
@@ -65,7 +65,7 @@ class Topology(ABC):
     form: ClassVar[str]
     """The general form of a name, such as `star:N`."""
     condition: ClassVar[str]
-    """Which parameters are allowed, such as `3 <= N <= 20`."""
+    """The allowed parameters, such as `3 <= N <= 20`."""
     example: ClassVar[str]
     """The name of one member, for help texts."""
     describe: ClassVar[str]
@@ -75,7 +75,7 @@ class Topology(ABC):
     small_examples: ClassVar[tuple[str, ...]]
     """Members small enough to be checked exhaustively, smallest first. Every test list of topologies starts from them."""
     large_examples: ClassVar[tuple[str, ...]] = ()
-    """Members too large for a table of all ranks, of which tests look at a few ranks."""
+    """Members too large for a table of all ranks: tests look at a few of their ranks."""
 
     name: str
     """Canonical name, parsed back by `parse_topology` of the registry."""
@@ -85,7 +85,7 @@ class Topology(ABC):
     degree: int
     """How many port numbers there are: the degree of every rank, unless `neighbour` says that ports are absent."""
     remarks: Sequence[str] = ()
-    """Remarks for the user about the way in which the file of the network was read."""
+    """Remarks for the user about how the file of the network was read."""
 
     @classmethod
     @abstractmethod
@@ -103,8 +103,7 @@ class Topology(ABC):
     def parse_numbers(
         cls, parameters: str, separator: str, count: int | None = None, whole: str | None = None
     ) -> tuple[int, ...]:
-        """Return the numbers in `parameters`, which is a part of the text `whole` if that is given; `count` of them if
-        given.
+        """Return the numbers in `parameters`, a part of the text `whole` if that is given; `count` of them if given.
 
         Raises ScenarioError (field `topology`).
         """
@@ -326,7 +325,7 @@ class Topology(ABC):
 
 
 class DirectDistances(Topology):
-    """A network without translations in which the distance between any two ranks has a formula."""
+    """A network without translations, but with a formula for the distance between any two ranks."""
 
     @abstractmethod
     def distance(self, one: Rank, other: Rank) -> int:
@@ -337,7 +336,7 @@ class DirectDistances(Topology):
 
 
 class RegularTopology(Topology):
-    """A network in which every rank has all `degree` ports."""
+    """A network whose ranks have all `degree` ports."""
 
     def ports(self, rank: Rank) -> Sequence[Port]:
         return range(self.degree)
@@ -348,7 +347,7 @@ class RegularTopology(Topology):
 
 
 class VertexTransitiveTopology(RegularTopology):
-    """A network in which an automorphism carries any rank to rank 0, so that all ranks see the same distances.
+    """A network with automorphisms that carry any rank to rank 0, so that all ranks see the same distances.
 
     The automorphism may change ports: only a `CayleyTopology` can serve all roots by one table.
     """

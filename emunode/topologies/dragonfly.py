@@ -18,7 +18,7 @@ from emunode.topologies.base import DirectDistances, RegularTopology
 class Dragonfly(DirectDistances, RegularTopology):
     """g = a h + 1 groups of a routers with h global links each; rank G a + r.
 
-    Port p < a-1 leads to router (r + p + 1) mod a of the group. Port a-1+k is global link j = r h + k of group G, which
+    Port p < a-1 leads to router (r + p + 1) mod a of the group. Port a-1+k is global link j = r h + k of group G. It
     leads to group (G - j - 1) mod g and is link a h - 1 - j there.
     """
 

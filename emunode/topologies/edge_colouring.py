@@ -1,8 +1,8 @@
 """Proper edge colourings: links at one node have different colours, so the links of one colour are a matching.
 
-A colouring is a numbering of ports in which both ends of a link have the same number, and a schedule in which every node
-talks to one neighbour at a time. No simple graph needs more than one colour beyond its largest degree D (Vizing 1964), and
-a bipartite graph needs D (Konig 1916). Links are pairs (u, v) with u < v, sorted and without repetition; the result has
+A colouring is a numbering of ports with the same number at both ends of a link, and a schedule where every node talks
+to one neighbour at a time. No simple graph needs more than one colour beyond its largest degree D (Vizing 1964), and a
+bipartite graph needs D (Konig 1916). Links are pairs (u, v) with u < v, sorted and without repetition; the result has
 the colour of every link in the same order.
 """
 
@@ -126,7 +126,7 @@ def _exchange(at: ColourTable, start: Rank, first: int, second: int) -> None:
 
 
 def _end_of_rotation(at: ColourTable, centre: Rank, fan: Sequence[Rank], colour: int) -> int:
-    """Return the first place up to which the fan is still one after the exchange, and whose node has `colour` free."""
+    """Return the first place that ends a valid fan after the exchange and whose node has `colour` free."""
     place = 0
     while colour in at[fan[place]]:
         if _colour_of(at, centre, fan[place + 1]) in at[fan[place]]:

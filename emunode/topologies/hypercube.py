@@ -78,7 +78,7 @@ class Hypercube(CayleyTopology):
         return rank ^ root
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Return the exclusive or with the root, which is its own inverse."""
+        """Return the exclusive or with the root, its own inverse."""
         return relative ^ root
 
     def weight(self, relative: Rank) -> int:

@@ -126,11 +126,11 @@ class _PrefixSums:
 
 
 class _Draft:
-    """A graph to which links are added until every rank has `degree` of them.
+    """A graph that gets links until every rank has `degree` of them.
 
     A rank with fewer is free. The free pairs are the pairs u < v of free ranks without a link between them, in
-    lexicographic order. They are counted instead of listed: the free rank at place i has all later ones as partners, less
-    those to which it is linked already.
+    lexicographic order. They are counted instead of listed: the free rank at place i has all later ones as partners,
+    less those that it is linked to already.
     """
 
     def __init__(self, order: int, degree: int) -> None:
@@ -143,7 +143,7 @@ class _Draft:
         """Ascending."""
         self.is_free = bytearray([1]) * order
         self.linked_above = _PrefixSums(order)
-        """By free rank: the number of higher free ranks to which it is linked."""
+        """By free rank: the number of higher free ranks that it is linked to."""
 
     def draw(self, random: SplitMix64) -> bool:
         """Add random links to the end; False if the graph cannot be completed."""

@@ -5,7 +5,7 @@ points (x, y) with 0 <= x < columns and 0 <= y < rows, numbered row by row, and 
 row 0, `shift` columns to the left. With one row it is the ring of integers modulo `columns`. A `LatticeNetwork` is a
 product of quotients:
 
-* torus: rings; Hamming graph: rings in which every difference is a step;
+* torus: rings; Hamming graph: rings where every difference is a step;
 * circulant graph: one ring with the given jumps;
 * twisted torus: one quotient of more rows;
 * Gaussian and Eisenstein-Jacobi networks (module `residues`): equal quotients, whose points are complex integers.
@@ -39,7 +39,7 @@ NUMBER: Final = "(0|-?[1-9][0-9]{0,18})"
 """A number as labels write it."""
 
 MOST_LISTED_PORTS: Final = 4096
-"""The largest degree for which every port has an entry in a list."""
+"""The largest degree where every port has an entry in a list."""
 
 Steps = Sequence[tuple[int, int]]
 """The steps (x, y) of the ports of a quotient, in order."""
@@ -427,7 +427,7 @@ class TwistedRows(Quotient):
 
 @register
 class TwistedTorus(LatticeNetwork):
-    """A torus of A columns and B rows in which a column leaves the last row T columns further right."""
+    """A torus of A columns and B rows whose columns leave the last row T columns further right."""
 
     family = "twisted-torus"
     form = "twisted-torus:AxB:T"

@@ -27,7 +27,7 @@ Symbols = tuple[int, ...]
 
 
 class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
-    """n!/(n-k)! ranks; a family says which ports replace and which exchange symbols."""
+    """n!/(n-k)! ranks; a family names the ports that replace symbols and those that exchange them."""
 
     def __init__(self, n: int, k: int) -> None:
         """Raise ScenarioError (field `topology`) unless 1 <= k < n, n >= 3, and the ranks can be addressed."""
@@ -108,7 +108,7 @@ class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
 
 
 def _unused(used: Sequence[int], index: int) -> int:
-    """Return the number 1, 2, .. at `index` (from 0) among the numbers not in `used`, which ascends."""
+    """Return the number 1, 2, .. at `index` (from 0) among the numbers not in `used` (ascending)."""
     number = index + 1
     for taken in used:
         if taken > number:
@@ -191,9 +191,7 @@ class Arrangement(PartialPermutationNetwork):
 
 
 def arrangement_weight(symbols: Sequence[int]) -> int:
-    """Return one link for every misplaced symbol, one more for every closed cycle, which an external symbol has to
-    open.
-    """
+    """Return one link for every misplaced symbol, one more for every closed cycle: an external symbol has to open it."""
     return _misplaced(symbols) + _closed_cycles(symbols)
 
 

@@ -224,13 +224,13 @@ class PermutationNetwork(CayleyTopology):
         return self._reverse[port]
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
-        """Return the permutation in which every symbol becomes its position in the root's permutation."""
+        """Return the permutation with every symbol replaced by its position in the root's permutation."""
         if not root:
             return rank
         return self.rank_of(self.permutation(rank).translate(self._permutations.inverse_relabelling(root)))
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Return the permutation in which every symbol s becomes the symbol at position s of the root's permutation."""
+        """Return the permutation with every symbol s replaced by the symbol at position s of the root's permutation."""
         if not root:
             return relative
         return self.rank_of(self.permutation(relative).translate(self._permutations.relabelling(root)))
@@ -427,7 +427,7 @@ class TranspositionTree(PermutationNetwork):
 class AlternatingGraph(PermutationNetwork):
     """AG_n, the alternating group graph: ports 2(i-3) and 2(i-3)+1 rotate positions 1, 2 and i in either sense.
 
-    It is isomorphic to the arrangement graph A_{n,n-2}, from which it has its distances.
+    It is isomorphic to the arrangement graph A_{n,n-2}, and has its distances from there.
     """
 
     family = "alternating-graph"
@@ -460,7 +460,7 @@ class AlternatingGraph(PermutationNetwork):
 class AlternatingNetwork(PermutationNetwork):
     """AN_n, the alternating group network: ports 0 and 1 rotate positions 1, 2, 3; port i-2 swaps 1, 2 and also 3, i.
 
-    It is isomorphic to the (n,n-2)-star, from which it has its distances.
+    It is isomorphic to the (n,n-2)-star, and has its distances from there.
     """
 
     family = "alternating-network"

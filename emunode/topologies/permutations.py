@@ -3,9 +3,9 @@
 A permutation x_1 x_2 .. x_n is a `bytes` object of its symbols, because composition of permutations is then a single
 `bytes.translate`. Positions count from 1.
 
-Ranks read a permutation from its last position: rank(x) = sum over i of #{j < i : x_j > x_i} (i-1)!, which is the
-lexicographic rank of y with y_i = n+1 - x_{n+1-i}. Hence rank 0 is the identity, the ranks with one symbol in
-position n are a contiguous block, and the permutations of 1..n-1 are the first (n-1)! ranks with unchanged numbers.
+Ranks read a permutation from its last position: rank(x) = sum over i of #{j < i : x_j > x_i} (i-1)!, the lexicographic
+rank of y with y_i = n+1 - x_{n+1-i}. Hence rank 0 is the identity, the ranks with one symbol in position n are a
+contiguous block, and the permutations of 1..n-1 are the first (n-1)! ranks with unchanged numbers.
 
 All caches are bounded and filled on demand: nothing here grows with n!.
 """

@@ -148,7 +148,7 @@ class HyperPetersen(DirectDistances, VertexTransitiveTopology):
         return self.neighbour(rank, port), 1 - port if port < 2 else port
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """Return the number of bits that differ, plus the distance in the Petersen graph, which is at most 2."""
+        """Return the number of bits that differ, plus the distance in the Petersen graph (at most 2)."""
         (word, inner), (other_word, other_inner) = divmod(one, 10), divmod(other, 10)
         return (word ^ other_word).bit_count() + self._petersen.distance(inner, other_inner)
 

@@ -66,7 +66,7 @@ def small_examples() -> list[str]:
 
 
 def large_examples() -> list[str]:
-    """Return the large examples of every registered family: networks of which a test can only look at a few ranks."""
+    """Return the large examples of every registered family: a test can only look at a few of their ranks."""
     return [name for family in FAMILIES.values() for name in family.large_examples]
 
 

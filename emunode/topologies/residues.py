@@ -10,8 +10,8 @@ the Cartesian product of equal ones: dimension 1 is the fastest digit of the ran
 arithmetic.
 
 *Canonical representative.* Of all pairs in a class the one of smallest weight; of those the lexicographically largest
-(x, y). This tie-break is invariant under translation, which makes the canonical pairs closed under geodesic
-predecessors. The sector trees of Eisenstein-Jacobi networks depend on that, so the tie-break must not change.
+(x, y). This tie-break is invariant under translation, so the canonical pairs are closed under geodesic predecessors.
+The sector trees of Eisenstein-Jacobi networks depend on that, so the tie-break must not change.
 
 References: Martinez, Beivide, Stafford, Moreto and Gabidulin 2008 (Gaussian networks); Flahive and Bose 2010 (both).
 """
@@ -113,7 +113,7 @@ class ResidueNetwork(ProductNetwork):
     """How w is written."""
     norm_formula: ClassVar[str]
     least_norm: ClassVar[int]
-    """From here on the units are pairwise incongruent, which makes the network simple."""
+    """From here on the units are pairwise incongruent, so that the network is simple."""
     separator = "/"
 
     def __init__(self, a: int, b: int, dimensions: int = 1) -> None:
@@ -149,7 +149,7 @@ class ResidueNetwork(ProductNetwork):
 
     @classmethod
     def largest_dimensions(cls) -> int:
-        """Return the largest n for which the smallest N^n can be addressed."""
+        """Return the largest n whose smallest N^n can be addressed."""
         return max(n for n in range(1, 64) if cls.least_norm**n <= MAX_ORDER)
 
     @classmethod

@@ -7,7 +7,7 @@ Weights. A shortest path visits, on the ring of positions, every bit that it has
 leaves one gap uncrossed; the weight is the least over all gaps.
 
 References: Preparata and Vuillemin 1981, Fris, Havel and Liebl 1997 (cube-connected cycles); Annexstein, Baumslag and
-Rosenberg 1990, Chen and Lau 1993 (wrapped butterfly as a Cayley graph). The unwrapped butterfly, which has n + 1 levels, is
+Rosenberg 1990, Chen and Lau 1993 (wrapped butterfly as a Cayley graph). The unwrapped butterfly, with n + 1 levels, is
 another network.
 """
 
@@ -109,7 +109,7 @@ class CubeConnectedCycles(RingOfBits):
         return word.bit_count() + min(self.full_turn(position), *self._walks(word, position))
 
     def _walks(self, word: int, position: int) -> Iterator[int]:
-        """Yield the shortest walk for every gap between neighbouring positions to visit, which stays uncrossed."""
+        """Yield the shortest walk for every gap between neighbouring positions to visit; the gap stays uncrossed."""
         n = self.n
         stops = [place for place in range(n) if word >> place & 1 or place in {0, position}]
         for last, first in pairwise([*stops, stops[0] + n]):  # the gap begins after `last` and ends before `first`

@@ -3,8 +3,8 @@
 Ports 0 .. d-1 shift left and append a letter, ports d .. 2d-1 shift right and put a letter in front, both in the order
 of the letters that may stand there. Loops are dropped. Where two ports lead to one neighbour, the higher one is absent.
 
-Here N is the length of the words, which is the diameter of the directed graph. Many papers write K(d, D) for Kautz graphs
-of words of length D + 1. There is no formula for undirected distances: they are searched.
+Here N is the length of the words, and the diameter of the directed graph. Many papers write K(d, D) for Kautz graphs of
+words of length D + 1. There is no formula for undirected distances: they are searched.
 
 References: de Bruijn 1946; Kautz 1968; Pradhan and Reddy 1982; Esfahanian and Hakimi 1985.
 """
@@ -163,7 +163,7 @@ class DeBruijn(ShiftNetwork):
 
 @register
 class Kautz(ShiftNetwork):
-    """K(d, n): the words over d + 1 letters in which neighbouring letters differ."""
+    """K(d, n): the words over d + 1 letters whose neighbouring letters differ."""
 
     family = "kautz"
     form = "kautz:D,N"

@@ -120,7 +120,7 @@ class StarGraph(CayleyTopology):
 
         Let A_m(z) count the permutations of m symbols by z^(c+s). By the cycle of the last symbol, A_m = A_{m-1} +
         sum over its length l = 2..m of (m-1)!/(m-l)! z^(l+1) A_{m-l}. Symbol 1 is at home (A_{n-1}) or in a cycle of l
-        symbols, which costs l - 1 instead of l + 1.
+        symbols, at the cost of l - 1 instead of l + 1.
         """
         counts = [[1]]
         for m in range(1, self.n):

@@ -1,4 +1,4 @@
-"""A network given by its list of links: read from a file, or sent to a host by the coordinator, which has the file.
+"""A network given by its list of links: read from a file, or sent to a host by the coordinator that has the file.
 
 Port p of a rank is its p-th smallest neighbour, so the order of the links in a file does not matter. Neighbour lists lie one
 after the other in one array; a second array holds the port at the other end of each link.
@@ -21,7 +21,7 @@ from emunode.topologies.digest import network_sha256
 
 MAX_NODES: Final = 1_000_000
 MAX_LINKS: Final = 2_000_000
-"""Hosts receive the links in one frame, which holds 64 megabytes."""
+"""Hosts receive the links in one frame of at most 64 megabytes."""
 MAX_LABEL: Final = 100
 """Characters in a label."""
 FORBIDDEN_IN_LABELS: Final = "~>@:;=#"
@@ -84,7 +84,7 @@ class TableTopology(Topology):
 
     @cached_property
     def sha256(self) -> str:
-        """The digest of order, links, ports and labels, by which hosts and run directories recognise the network."""
+        """The digest of order, links, ports and labels: hosts and run directories recognise the network by it."""
         return network_sha256(self)
 
     @classmethod

@@ -74,7 +74,7 @@ class WordNetwork(WordTopology, CayleyTopology):
         return rank ^ root
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Return the exclusive or with the root, which is its own inverse."""
+        """Return the exclusive or with the root, its own inverse."""
         return relative ^ root
 
 

@@ -1,4 +1,4 @@
-"""A rule of an MPI algorithm: which rank sends how many messages and elements to which rank.
+"""A rule of an MPI algorithm: the messages and elements that each rank sends to each rank.
 
 Rules are stated from the sources of Open MPI and held against tables that the library produced; no rule is derived from
 an execution. An algorithm is declared by `@algorithm(..)` over the function that lists its messages; nothing else must be
@@ -14,7 +14,7 @@ from emunode.registry import Registry, register
 ELEMENT_BYTES: Final = 4
 """Size of the elements of every call: 32-bit integers."""
 CHECKED_RANKS: Final = (*range(2, 10), 12)
-"""Numbers of ranks at which all rules were held against the library."""
+"""Numbers of ranks where all rules were held against the library."""
 
 
 class PairCount(NamedTuple):

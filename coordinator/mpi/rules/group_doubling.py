@@ -6,7 +6,7 @@ from coordinator.mpi.rules.base import distances
 
 
 def exchange_in_groups(blocks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield source, target and elements of the messages after which each rank has the blocks of all, in elements."""
+    """Yield source, target and elements of the messages that bring each rank the blocks of all, in elements."""
     ranks = len(blocks)
     held = list(blocks)
     for distance in distances(ranks):
@@ -22,7 +22,7 @@ def exchange_in_groups(blocks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def _hand_on(first: int, distance: int, partners: int, received: dict[int, int]) -> Iterator[tuple[int, int, int]]:
-    """Spread the upper half over the lower ranks `first` .. `first + distance - 1`, of which `partners` received it."""
+    """Spread the upper half over the lower ranks `first` .. `first + distance - 1`; of these `partners` received it."""
     step = distance // 2
     while step:
         for rank in range(first, first + distance):

@@ -1,4 +1,4 @@
-"""The first half of Rabenseifner's algorithm as Open MPI has it, which allreduce and reduce share."""
+"""The first half of Rabenseifner's algorithm as Open MPI has it, shared by allreduce and reduce."""
 
 from coordinator.mpi.rules.base import MessageList, MpiCall, distances
 
@@ -9,7 +9,7 @@ def stays_even(call: MpiCall, virtual: int) -> int:
 
 
 def fold_by_halves(call: MpiCall, messages: MessageList) -> None:
-    """Add the messages by which each pair of neighbours reduces one half of the vector each, and the even rank stays."""
+    """Add the messages of each pair of neighbours that reduces one half of the vector each; the even rank stays."""
     for even in range(0, 2 * call.excess, 2):
         messages.send(even + 1, even, call.elements // 2)
         messages.send(even, even + 1, call.elements - call.elements // 2)

@@ -1,5 +1,5 @@
-"""Rules of reduce_scatter, a vector of n elements of which each rank gets a block, and reduce_scatter_block, a block of
-n elements for each rank.
+"""Rules of reduce_scatter, a vector of n elements with a block for each rank, and reduce_scatter_block, a block of n
+elements for each rank.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def _blocks(call: MpiCall) -> list[int]:
 
 
 def _groups(call: MpiCall) -> list[int]:
-    """Return the elements of the block or the pair of blocks for which each virtual rank is responsible."""
+    """Return the elements of the block or the pair of blocks of each virtual rank."""
     blocks = _blocks(call)
     pairs = [blocks[2 * index] + blocks[2 * index + 1] for index in range(call.excess)]
     return pairs + blocks[2 * call.excess :]

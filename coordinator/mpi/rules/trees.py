@@ -19,12 +19,12 @@ def in_order_binomial_tree(ranks: int) -> list[int]:
 
 
 def binomial_tree(ranks: int) -> list[int]:
-    """Return parents in the binomial tree in which rank 0 has the children 1, 2, 4, ..: the highest bit is cleared."""
+    """Return parents in the binomial tree with the children 1, 2, 4, .. of rank 0: the highest bit is cleared."""
     return [-1, *(rank - high(rank) for rank in range(1, ranks))]
 
 
 def k_nomial_tree(ranks: int, radix: int) -> list[int]:
-    """Return parents in the tree in which the lowest non-zero digit of a rank in base `radix` is cleared."""
+    """Return parents in the tree that clears the lowest non-zero digit of a rank in base `radix`."""
     parents = [-1]
     for rank in range(1, ranks):
         unit = 1
@@ -35,7 +35,7 @@ def k_nomial_tree(ranks: int, radix: int) -> list[int]:
 
 
 def binary_tree(ranks: int) -> list[int]:
-    """Return parents in the binary tree in which odd ranks hang below 1 and even ones below 2.
+    """Return parents in the binary tree with odd ranks below 1 and even ones below 2.
 
     Level L has the ranks 2^L - 1 .. 2^(L+1) - 2; the children of a rank there are rank + 2^L and rank + 2^(L+1).
     """

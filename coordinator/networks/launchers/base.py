@@ -1,4 +1,4 @@
-"""The interface of launchers, which start host processes; one implementation per driver."""
+"""The interface of launchers of host processes; one implementation per driver."""
 
 import math
 import secrets
@@ -26,7 +26,7 @@ class Launch(ABC):
         "continue": "SIGCONT",
         "restart": "a new process",
     }
-    """The signals or calls by which it kills, stops, continues and restarts processes."""
+    """The signals or calls that kill, stop, continue and restart its processes."""
     preloads_network = False
     """Whether hosts have read a network that comes from a file by themselves, so that it need not be sent."""
     join_seconds = 60.0
@@ -59,8 +59,8 @@ class Launch(ABC):
         """Note that host `host` has joined, from the machine or container `node`."""
 
     def addresses(self, host: int) -> tuple[str, str]:
-        """Return the address at which `host` listens (empty: the address it joined from) and the address from which it
-        dials (empty: any).
+        """Return the address where `host` listens (empty: the address it joined from) and the address that it dials
+        from (empty: any).
         """
         return "", ""
 

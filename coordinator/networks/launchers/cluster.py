@@ -58,7 +58,7 @@ class Starter(NamedTuple):
 
     command: Sequence[str]
     join_by_input: bool = False
-    """Whether hosts read the join file from the standard input of the command, which stays open until the run is over."""
+    """Whether hosts read the join file from the standard input of the command; it stays open until the run is over."""
 
 
 class ClusterLaunch(Launch):
@@ -84,7 +84,7 @@ class ClusterLaunch(Launch):
         self.nodes = read_host_file(plan.scenario.host_file) if plan.scenario.host_file else ()
         """The machines of the host file; empty: the launcher chooses."""
         self.job = os.environ.get("SLURM_JOB_ID", "")
-        """The job of Slurm in which hosts run; empty outside Slurm."""
+        """The job of Slurm that hosts run in; empty outside Slurm."""
         self.run = secrets.token_hex(6)
         self.join_file = job_join_file(f"run-{self.run}")
         self._starters: list[subprocess.Popen[bytes]] = []
@@ -297,7 +297,7 @@ def read_host_file(path: str) -> tuple[ClusterMachine, ...]:
 
 
 def address_towards(node: str) -> str:
-    """Return the address of this machine from which it reaches a node; RunError if the name has no address."""
+    """Return the address of this machine on the way to a node; RunError if the name of the node has no address."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             # Sends nothing, and lets the kernel choose the route.

@@ -19,7 +19,7 @@ from emunode.runtime import MOST_TOKEN_BYTES
 
 
 class JoinLaunch(Launch):
-    """Hosts that are started elsewhere. Each listens at the address from which it reached the coordinator.
+    """Hosts that are started elsewhere. Each listens at the address that it reached the coordinator from.
 
     They exit when this process ends, not before, so that a supervisor reports the exit status of the coordinator.
     """

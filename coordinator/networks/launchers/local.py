@@ -48,7 +48,7 @@ class LocalLaunch(Launch):
         self._log = log
         self._allow_plugins = allow_plugins
         self._network: int | None = None
-        """A file in memory that holds the network, which the parent of all hosts reads once before it forks them."""
+        """A file in memory with the network; the parent of all hosts reads the file once before it forks them."""
         if isinstance(topology, TableTopology):
             self._network = _file_in_memory(topology.to_bytes())
         self._job: int | None = None

@@ -1,11 +1,11 @@
-"""Breadth-first broadcast: an allgather on any connected network, in which every block travels on shortest paths.
+"""Breadth-first broadcast: an allgather on any connected network, with every block on shortest paths.
 
 In phase t every node receives the blocks of all origins at distance t, spread over its links as evenly as the shortest paths
 allow (`last_hops`). A neighbour that passes a block on received it in the phase before, so nothing ever waits for a block.
 
-The decision is the receiver's, but the sender has to know it: the schedule is a table, computed once per process. For every
-node it says which (origin, chunk) to pass on, when and over which ports. Where translations carry every node to every other,
-one receiver is computed and the table has a row per relative address.
+The decision is the receiver's, but the sender has to know it: the schedule is a table, computed once per process. For
+every node it lists each (origin, chunk) to pass on, when and over which ports. Where translations carry every node to
+every other, one receiver is computed and the table has a row per relative address.
 """
 
 from abc import abstractmethod
@@ -105,8 +105,8 @@ class PhasedBreadthFirstAllgather(BreadthFirstAllgather):
 
     With c segments per message the load L_t of phase t, a fraction, takes ceil(c L_t) steps; `segments=auto` chooses the c
     that takes the least time. Over one port, on networks with translations, a node receives one segment per step in the
-    order of the phases: c (N-1) steps, which is optimal. All of this holds for any number of messages, which count as
-    further segments.
+    order of the phases: c (N-1) steps, the optimum. All of this holds for any number of messages: they count as further
+    segments.
     """
 
     name = "bfb"
@@ -162,9 +162,10 @@ class PhasedBreadthFirstAllgather(BreadthFirstAllgather):
 class PackedAllgather(BreadthFirstAllgather):
     """Breadth-first broadcast with one packet per link and phase, of whatever size: as many start-ups as the diameter.
 
-    With c segments per message the packets of phase t hold ceil(c L_t) segments; `segments=auto` chooses the least c for
-    which all c L_t are whole numbers. On arc-transitive networks (star, hypercube, Eisenstein-Jacobi, square tori, ..) both
-    bounds on an allgather are then met at once: the diameter in start-ups, and (N-1)/d messages over every link in transfer.
+    With c segments per message the packets of phase t hold ceil(c L_t) segments; `segments=auto` chooses the least c
+    that makes all c L_t whole numbers. On arc-transitive networks (star, hypercube, Eisenstein-Jacobi, square tori, ..)
+    both bounds on an allgather are then met at once: the diameter in start-ups, and (N-1)/d messages over every link in
+    transfer.
     """
 
     name = "bfb-packed"

@@ -285,7 +285,7 @@ class ListScheduledExchange(Exchange):
 
 @register
 class TreeExchange(Exchange):
-    """Total exchange in which every source uses its breadth-first tree: the baseline for chosen paths.
+    """Total exchange down the breadth-first tree of every source: the baseline for chosen paths.
 
     A path enters every rank over the lowest port that leads closer to the source. Links are scheduled as in `list-schedule`.
     """

@@ -1,4 +1,4 @@
-"""The links over which shortest paths end, and how evenly a node can share out the arrivals over them.
+"""The last links of shortest paths, and how evenly a node can share out the arrivals over them.
 
 In a breadth-first broadcast every node u receives in phase t the blocks of all origins at distance t from it. Each comes
 over one of the *last hops* of that origin: the links of u that begin a shortest path to it. A block can be cut into parts
@@ -150,7 +150,7 @@ def least_load(classes: frozenset[tuple[int, int]]) -> Fraction:
 
 
 def _evenly(classes: frozenset[tuple[int, int]]) -> Fraction | None:
-    """Return the load if every block is split evenly over its ports and that loads all ports alike, which is then
+    """Return the load if every block is split evenly over its ports and that loads all ports alike; the load is then
     optimal.
     """
     shares: dict[Port, Fraction] = {}

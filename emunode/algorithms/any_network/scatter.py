@@ -48,7 +48,7 @@ class AnyScatter(RoutedCollective):
         return BreadthFirstTree(self.rooted)
 
     def first_queue(self, path: Sequence[int]) -> int:
-        """Return which targets share a queue at the source, by the path to them: over one port all of them."""
+        """Return the targets that share a queue at the source, by the path to them: over one port all of them."""
         return 0 if self.one_port else path[0]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Collectives by table: a precomputed list of hops says which node passes on which segment, when and over which port.
+"""Collectives by table: a precomputed list of hops has the segments that each node passes on, their steps and ports.
 
 The table is computed once per process, as every node would compute the same one. A rule looks up its receipts in the
 rows of its own node and nothing else. Where all nodes are sources and translations carry every node to every other, the
@@ -25,7 +25,7 @@ HOP_BYTES = 330
 
 
 class TableHop(NamedTuple):
-    """One segment that crosses one link. In a table with translations, all ranks are relative to the origin, which is 0."""
+    """One segment that crosses one link. In a table with translations, all ranks are relative to the origin, 0."""
 
     step: Step
     sender: Rank

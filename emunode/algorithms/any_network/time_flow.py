@@ -1,9 +1,9 @@
-"""Quickest flows: the fewest steps in which segments get from node 0 to their targets, and routes that take that many.
+"""Quickest flows: the fewest steps that segments take from node 0 to their targets, and routes with as many steps.
 
 The network is expanded in time: place (v, t) is rank v after step t, a link leads from (v, t) to (w, t + 1) and carries one
 segment, and any number of segments may wait from (v, t) to (v, t + 1). An integral flow that brings every target its
-segments by (v, T) is a timetable of T steps (Ford and Fulkerson 1958). T starts at a lower bound. A flow for T is also one
-for T + 1, whose segments wait at the end, so every T only adds to the flow that is there.
+segments by (v, T) is a timetable of T steps (Ford and Fulkerson 1958). T starts at a lower bound. A flow for T is also
+a flow for T + 1 whose segments wait at the end, so every T only adds to the flow that is there.
 
 Within one T, links that lead away from node 0 are tried first: routes are then shortest paths, unless T forbids that.
 This is Dinic's algorithm on an implicit graph; only the flow itself is stored.
@@ -19,7 +19,7 @@ TimedPlace = tuple[Rank, Step]
 """A rank after a step."""
 WAIT: Port = -1
 TimedRoute = list[tuple[Port, Step]]
-"""A route as ports with the steps in which they are taken."""
+"""A route as ports, each with the step of its use."""
 
 
 class Move(NamedTuple):

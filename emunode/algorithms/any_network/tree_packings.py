@@ -48,7 +48,7 @@ smallest_cut = lru_cache(KEPT_PACKINGS)(edge_connectivity)
 
 
 def least_steps(heights: Sequence[int], segments: int, copies: int) -> Step:
-    """Return the least number of steps in which trees of these heights carry `copies`, each of `segments` once at most."""
+    """Return the fewest steps that trees of these heights take for `copies`, each tree each of `segments` once at most."""
     return next(steps for steps in count(min(heights)) if sum(_loads_within(heights, segments, steps)) >= copies)
 
 

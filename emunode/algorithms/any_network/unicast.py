@@ -20,9 +20,9 @@ from emunode.trees.breadth_first import BreadthFirstTree
 from emunode.trees.star.greedy import GreedyTree
 
 MOST_NODES = 50_000
-"""The largest network on which disjoint paths are searched: some seconds."""
+"""The largest network where disjoint paths are searched: some seconds."""
 MOST_PLACES = 50_000
-"""Links times steps up to which the optimum of all schedules is computed: less than a second."""
+"""The most links times steps where the optimum of all schedules is computed: less than a second."""
 
 
 # --- one shortest path -----------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class RouteQueueRule(Rule):
 
 
 class Striping(NamedTuple):
-    """Segments over several paths: how many steps they take and who carries which."""
+    """Segments over several paths: the number of steps, and the segments of each path."""
 
     steps: Step
     slots: Sequence[tuple[int, int]]
@@ -194,7 +194,7 @@ class Striping(NamedTuple):
 
 
 def striped(lengths: Sequence[int], segments: int) -> Striping:
-    """Return the fewest steps in which paths of these lengths carry `segments` segments, each path one per step."""
+    """Return the fewest steps that paths of these lengths take for `segments` segments, each path one per step."""
     steps = min(lengths)
     while sum(max(0, steps - length + 1) for length in lengths) < segments:
         steps += 1

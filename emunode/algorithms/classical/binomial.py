@@ -15,10 +15,10 @@ from emunode.registry import register
 class BinomialByRank(ScheduledCollective):
     """The binomial tree over distances 2^k: in step k + 1 place r < 2^k, counted from the source, sends to r + 2^k.
 
-    ceil(log2 p) steps, which is optimal over one port for one packet; p - 1 transmissions per segment, and all segments
-    travel together. It needs links at the distances 2^k from some of the ranks: circulant networks with these jumps, and
-    complete ones. A node knows its own rank. A fault cuts off the subtree behind it. Thakur, Rabenseifner and Gropp 2005,
-    section 4.2.
+    ceil(log2 p) steps, the optimum over one port for one packet; p - 1 transmissions per segment, and all segments
+    travel together. It needs links at the distances 2^k from some of the ranks: circulant networks with these jumps,
+    and complete ones. A node knows its own rank. A fault cuts off the subtree behind it. Thakur, Rabenseifner and Gropp
+    2005, section 4.2.
     """
 
     needs = frozenset({Need.EVERY_NODE, Need.SPECIAL_LINKS})

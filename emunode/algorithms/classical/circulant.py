@@ -1,8 +1,8 @@
-"""Traeff's circulant schedules: broadcasts of n blocks over one port in n - 1 + ceil(log2 p) rounds, which is optimal.
+"""Traeff's circulant schedules: broadcasts of n blocks over one port in n - 1 + ceil(log2 p) rounds, the optimum.
 
 With q = ceil(log2 p), s_q = p and s_k = ceil(s_(k+1) / 2), the rank at place r sends in round i to place r + s_k and
-receives from r - s_k, where k = i mod q. Which blocks these are follows from `receive_schedule` and `send_schedule`, which
-every rank computes for itself in O(log p) steps, without communication. Block numbers of the schedules count from the
+receives from r - s_k, where k = i mod q. The blocks follow from `receive_schedule` and `send_schedule`. Every rank
+computes these for itself in O(log p) steps, without communication. Block numbers of the schedules count from the
 current run of q rounds: -1 is the last block of the run before. (Traeff 2022, arXiv:2205.10072; 2023, arXiv:2312.11236;
 2024, arXiv:2407.18004.)
 
@@ -158,7 +158,7 @@ class CirculantSchedule(ScheduledCollective):
                 yield step, self.places.port(place, (place - self.skips[k]) % count), root, block
 
     def _blocks(self, schedule: Sequence[int]) -> Iterator[tuple[Step, int, int]]:
-        """Yield (step, k, block) of all rounds in which a schedule has a block."""
+        """Yield (step, k, block) of all rounds that have a block in a schedule."""
         q, blocks = len(schedule), len(self.numbers)
         # The rounds begin so that they end with a whole run.
         first = -(blocks - 1) % q

@@ -1,4 +1,4 @@
-"""Recursive doubling with whole messages: an allreduce in which neighbours exchange their partial results."""
+"""Recursive doubling with whole messages: an allreduce by neighbours that exchange their partial results."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
@@ -41,7 +41,7 @@ class RecursiveDoubling(Algorithm):
         self.bits = count.bit_length() - 1
         """The logarithm of the number of participants."""
         self.pairs = count - (1 << self.bits)
-        """The pairs of which only the odd rank takes part."""
+        """The pairs whose odd rank alone takes part."""
         self.places = natural_places(self.topology)
         self.places.require(self._links(), self.name)
         super().validate()

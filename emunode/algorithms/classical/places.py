@@ -1,4 +1,4 @@
-"""Places: the order in which a classical algorithm counts the ranks, and the links that it needs between them.
+"""Places: the order of ranks in a classical algorithm, and the links that it needs between them.
 
 An algorithm for p ranks speaks of places 0..p-1. Place i is rank i, unless an algorithm needs a Hamiltonian cycle: then it
 is the i-th rank on a cycle that is known for the family, or found by a search of bounded length.
@@ -17,7 +17,7 @@ from emunode.topologies.star import StarGraph
 from emunode.trees.star.hamiltonian import hamiltonian_cycle
 
 SEARCHED_NODES = 2000
-"""Nodes of the largest network in which a Hamiltonian cycle is searched."""
+"""Nodes of the largest network where a Hamiltonian cycle is searched."""
 SEARCH_STEPS = 200_000
 """Most ranks that the search tries."""
 
@@ -80,7 +80,7 @@ def _cycle(topology: Topology) -> Sequence[Rank]:
 
 
 def _walk(topology: Topology, ports: Iterable[Port]) -> Iterator[Rank]:
-    """Yield the ranks from 0 on along `ports`, without the last one, which closes the cycle."""
+    """Yield the ranks from 0 on along `ports`, without the last one: it closes the cycle."""
     here = 0
     for port in ports:
         yield here

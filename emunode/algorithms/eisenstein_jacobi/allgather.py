@@ -50,7 +50,7 @@ from emunode.trees.eisenstein_jacobi.phased import (
 TWO_PHASE_LOAD = "N^(n-1) D^2 messages over the busiest links of dimension 1"
 
 Station = tuple[int, tuple[tuple[int, Port], ...]]
-"""The stage in which a message reaches a relative address, and (stage, port) of every child there."""
+"""The stage when a message reaches a relative address, and (stage, port) of every child there."""
 
 
 class PhasedAllgather(TreeCollective):
@@ -220,13 +220,13 @@ class ThreePhase(PhasedAllgather):
     """The all-to-all broadcast of Eisenstein-Jacobi networks in three phases (Hussain), made complete.
 
     All-port, half or full duplex. Sectors 6 and 1, then 2 and 3, then 4 and 5, in every dimension: no phase uses a
-    port together with its reverse. A new phase restarts every message that is held, in all dimensions in which it has
-    not moved; that makes every pair exactly once. 3nD steps where b = a + 1, D = floor((a+2b)/3), N^n (N^n - 1)
-    messages moved, N^(n-1) (N-1)/6 of them over the busiest links. A node knows its own relative labels and
-    how many messages are due in a phase. It survives no fault: a node that misses a message stays in its phase.
+    port together with its reverse. A new phase restarts every message that is held, in all dimensions where it has not
+    moved; that makes every pair exactly once. 3nD steps where b = a + 1, D = floor((a+2b)/3), N^n (N^n - 1) messages
+    moved, N^(n-1) (N-1)/6 of them over the busiest links. A node knows its own relative labels and how many messages
+    are due in a phase. It survives no fault: a node that misses a message stays in its phase.
 
-    Source: Hussain, section 4.2, Algorithms 3 and 4. Errata: as printed they restart a phase with every packet that
-    has step > nM, which multiplies the traffic by (2M)^n a phase; and only the own message is restarted, which is
+    Source: Hussain, section 4.2, Algorithms 3 and 4. Errata: as printed they restart a phase with every packet that has
+    step > nM: the traffic grows by the factor (2M)^n a phase; and only the own message is restarted: the algorithm is
     complete for n = 1 only (see `three-phase-printed`).
     """
 
@@ -244,7 +244,7 @@ class ThreePhasePrinted(PhasedAllgather):
     all lie in sectors of one phase are reached: 3 (((N+2)/3)^n - 1) of N^n - 1 (b = a + 1), all of them for n = 1
     only. All-port, half or full duplex; 3nD steps.
 
-    Source: Hussain, section 4.2, Algorithms 3 and 4, which claim that every node receives N^n - 1 distinct messages.
+    Source: Hussain, section 4.2, Algorithms 3 and 4. They claim that every node receives N^n - 1 distinct messages.
     """
 
     name = "three-phase-printed"
@@ -326,8 +326,8 @@ class DimensionWise(TwoPhase):
 class ImprovedAllgather(PhasedAllgather):
     """The improved one-to-all broadcast from all nodes at once, for links that work both ways at once.
 
-    All-port, full duplex. nD steps, D = floor((a+2b)/3), the least there can be; exactly once. Every link is used
-    both ways in the same step, which is the paper's reason for phases. Survives no fault.
+    All-port, full duplex. nD steps, D = floor((a+2b)/3), the least there can be; exactly once. Every link is used both
+    ways in the same step, the paper's reason for phases. Survives no fault.
 
     Source: Hussain, section 4.2 with Algorithms 1 and 2.
     """

@@ -46,9 +46,9 @@ class ImprovedBroadcast(TreeBroadcast):
     segments take nD + P - 1 steps. One faulty node or link cuts off the subtree behind it.
 
     Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks",
-    Algorithms 1 and 2, eqs. (20) to (23), tables 2 and 3. Errata: Algorithm 1 line 6 prints major -rho2 for the
-    packet leaving via -rho, which must be -rho; the counters D-1 fit b = a + 1 only and are replaced by the sector
-    position of the receiver, which gives the same events there and is right everywhere; M is floor((a+2b)/3).
+    Algorithms 1 and 2, eqs. (20) to (23), tables 2 and 3. Errata: Algorithm 1 line 6 prints major -rho2 for the packet
+    leaving via -rho; it must be -rho; the counters D-1 fit b = a + 1 only and are replaced by the sector position of
+    the receiver: the events are the same there, and right everywhere; M is floor((a+2b)/3).
     """
 
     family = "ej"
@@ -84,7 +84,7 @@ class IterativeBroadcast(TreeCollective):
 
     Source: Hussain and Shamaei, "Higher dimensional Eisenstein-Jacobi networks", 2016, as given in Hussain, section
     3, eqs. (12) and (13), tables 1 and 3. Errata: rounds count from 1 to n in (12) and (13); (13) is wrong for the
-    first step of a round, in which N^(r-1) nodes send; rounds of D steps fit every alpha.
+    first step of a round, when N^(r-1) nodes send; rounds of D steps fit every alpha.
     """
 
     family = "ej"

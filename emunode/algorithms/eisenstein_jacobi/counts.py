@@ -91,7 +91,7 @@ def iterative(network: EisensteinJacobi) -> StepCounts:
 
 
 def saving(network: EisensteinJacobi) -> Fraction:
-    """Return 1 - total senders of `improved` / total senders of `iterative`, which is 1 - N^(n-1) (N-1) / (N^n - 1)."""
+    """Return 1 - total senders of `improved` / total senders of `iterative` = 1 - N^(n-1) (N-1) / (N^n - 1)."""
     return 1 - Fraction(improved(network).total_senders, iterative(network).total_senders)
 
 
@@ -106,9 +106,7 @@ def formula_12(network: EisensteinJacobi, round_: int, step: int) -> int:
 
 
 def formula_13(network: EisensteinJacobi, round_: int, step: int) -> int:
-    """Return the senders in step d of round r as printed: 6 (d-1) N^(r-1), which is wrong for d = 1 (N^(r-1) nodes
-    send).
-    """
+    """Return the senders in step d of round r as printed: 6 (d-1) N^(r-1), wrong for d = 1 (N^(r-1) nodes send)."""
     return int(6 * (step - 1) * network.modulus ** (round_ - 1))
 
 

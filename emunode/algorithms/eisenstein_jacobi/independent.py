@@ -33,7 +33,7 @@ def one_dimension_height(a: int, b: int) -> int:
 
 
 def height_claim(network: EisensteinJacobi, after: int) -> Claim:
-    """Return the steps of a pipeline of which the last segment starts `after` the first one.
+    """Return the steps of a pipeline whose last segment starts `after` the first one.
 
     n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; at most that elsewhere.
     """
@@ -110,9 +110,9 @@ class IndependentScatter(PipelinedScatter):
     """Scatter over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
     All-port, full duplex. With redundancy 1 each message is cut into 6n parts, one per tree: N^n - 1 steps per segment
-    of a tree, which is optimal, because the root sends on all ports in every step. With redundancy x > 1 messages go
-    whole over x trees, in about (N^n - 1) x / 6n steps each, and any x - 1 faulty nodes or links leave every healthy
-    node served. A node knows its own relative label and the target's.
+    of a tree, the optimum, because the root sends on all ports in every step. With redundancy x > 1 messages go whole
+    over x trees, in about (N^n - 1) x / 6n steps each, and any x - 1 faulty nodes or links leave every healthy node
+    served. A node knows its own relative label and the target's.
 
     Extension; there is no paper on it.
     """

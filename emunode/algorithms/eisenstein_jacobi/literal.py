@@ -1,8 +1,8 @@
-"""Hussain's algorithms exactly as printed, with their misprints: negative controls, which violate their claims.
+"""Hussain's algorithms exactly as printed, with their misprints: negative controls that violate their claims.
 
 The packet SECTOR(major, minor, dimension, x, y, step) of the paper is carried by a segment: its sector and counters are
-numbered, and the number travels as the segment's tree. `step` and `phase` follow from the step of the run. alpha must be
-a + (a+1) rho, for which the counters are written.
+numbered, and the number travels as the segment's tree. `step` and `phase` follow from the step of the run. alpha must
+be a + (a+1) rho: the counters are written for such numbers.
 """
 
 from abc import abstractmethod
@@ -252,8 +252,8 @@ class RestartAllgather(LiteralAlgorithm):
 class RestartOwnAllgather(RestartAllgather):
     """The all-to-all broadcast with the restart of Algorithm 4, line 6, of the node's own message: a negative control.
 
-    All-port. As `three-phase-restart`, but every packet with step > nM makes its receiver start its own message again,
-    which multiplies the traffic alike and, from two dimensions on, misses the targets that `three-phase-printed` misses.
+    All-port. As `three-phase-restart`, but every packet with step > nM makes its receiver start its own message again.
+    That multiplies the traffic alike and, from two dimensions on, misses the targets that `three-phase-printed` misses.
 
     Source: Hussain, Algorithms 3 and 4, as printed; `three-phase` starts a phase once.
     """

@@ -177,7 +177,7 @@ class BinomialBroadcast(CubeBroadcast):
 
 @register
 class TwoRootedBroadcast(CubeBroadcast):
-    """Down the two-rooted complete binary tree, TCBT, in which no node has more than two children.
+    """Down the two-rooted complete binary tree, TCBT: no node has more than two children.
 
     Packet q enters node v in cycle 3q + off(v) over one port, even with one send or one receive: 3P + 2n - 5 steps; 2q
     + off(v) where send and receive may differ: 2P + 2n - 4; q + level over all ports: P + n - 1. (N-1)P transmissions.
@@ -285,8 +285,8 @@ class RotatedBinomialBroadcast(CubeBroadcast):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """Return the best number of segments, which is 1 over one port: parts that share a link travel together,
-        however they are cut.
+        """Return the best number of segments, 1 over one port: parts that share a link travel together, however they
+        are cut.
         """
         # A merged packet is as long as everything on the link, however it is cut.
         return super().auto_segments(topology, spec, startup, per_byte) if spec.port_model is ALL else 1
@@ -297,12 +297,12 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     """Down n arc-disjoint spanning binomial trees, nESBT: packet q on tree q mod n, never more than one on a link.
 
     Over one port packet q enters node v in cycle f(v, q mod n) + n floor(q/n), with the labels f of the trees: P + n
-    steps, one more than the lower bound; with one send or one receive per step, the P - 1 cycles in which links are used in
-    both directions are split: 2P + n - 1. Over all ports ceil(P/n) + n. (N-1)P transmissions. `segments` is P. The source
-    need not know the faults: with redundancy x every packet travels over x trees, xP packets in all, and because the n paths
-    to a node share no inner node, x - 1 faulty nodes or links leave every healthy node served, x <= n. A node knows its
-    relative address and the tree, from the header or from the port of arrival. Johnsson and Ho, sections 3.5 and 4.1.5,
-    theorems 4.1 to 4.3, tables 4 and 5.
+    steps, one more than the lower bound; with one send or one receive per step, the P - 1 cycles with links used in
+    both directions are split: 2P + n - 1. Over all ports ceil(P/n) + n. (N-1)P transmissions. `segments` is P. The
+    source need not know the faults: with redundancy x every packet travels over x trees, xP packets in all, and because
+    the n paths to a node share no inner node, x - 1 faulty nodes or links leave every healthy node served, x <= n. A
+    node knows its relative address and the tree, from the header or from the port of arrival. Johnsson and Ho, sections
+    3.5 and 4.1.5, theorems 4.1 to 4.3, tables 4 and 5.
     """
 
     name = "nesbt"
@@ -344,7 +344,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
         return self._form.cycles(-(-self.copies // self._form.share))
 
     def arrival(self, relative: Rank, tree: int, number: int) -> Step:
-        """Return the step in which copy `number` of `tree` reaches a rank, if two-way cycles take two steps.
+        """Return the step when copy `number` of `tree` reaches a rank, if two-way cycles take two steps.
 
         These are cycles n .. n + P - 2. The node with a 0-bit in the dimension of the cycle sends first.
         """
@@ -378,7 +378,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
 
 
 class SplitForwardRule(ForwardRule):
-    """Forward packets by the timetable of arrivals, which differs between the packets of a tree."""
+    """Forward packets by the timetable of arrivals; it differs between the packets of a tree."""
 
     __slots__ = ()
     _algorithm: EdgeDisjointBroadcast

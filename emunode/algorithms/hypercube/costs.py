@@ -1,9 +1,9 @@
 """Costs of algorithms on the hypercube, in the model of Johnsson and Ho (YALEU/DCS/TR-500, 1986).
 
-A step in which the heaviest directed link carries x bytes costs tau ceil(x/B) + x t_c: `startups` and `transfer_bytes`
-of a run are the sums of ceil(x/B) and of x over its steps, and T = tau startups + t_c transfer_bytes is its virtual
-time. Elements are bytes; M is the size of one message (of one block in the personalised collectives); n the dimension,
-N = 2^n. Loads are in units of M, cycle by cycle, and exact where the parts of a message are equal.
+A step with x bytes on its heaviest directed link costs tau ceil(x/B) + x t_c: `startups` and `transfer_bytes` of a run
+are the sums of ceil(x/B) and of x over its steps, and T = tau startups + t_c transfer_bytes is its virtual time.
+Elements are bytes; M is the size of one message (of one block in the personalised collectives); n the dimension, N =
+2^n. Loads are in units of M, cycle by cycle, and exact where the parts of a message are equal.
 
 Two kinds of schedule. *Pipelined*: packets follow each other, a P + b cycles for P packets of a tree; `CycleForm` holds a
 and b and knows the best P. *Merged*: everything that waits for a link crosses it at once, and `loads` gives the
@@ -99,7 +99,7 @@ def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: st
 def load_claims(
     spec: CollectiveSpec, per_message: int, loads: CycleLoads, source: str, *, derived: bool = False
 ) -> list[Claim]:
-    """Return the cost of a merged schedule whose heaviest links carry `loads`, which may be `derived` from its routes."""
+    """Return the cost of a merged schedule whose heaviest links carry `loads` (maybe `derived` from its routes)."""
     size = per_message * -(-spec.message_bytes // per_message)
     relation, cited = _exactness(spec, per_message, source)
     # A load is a whole number of parts, so the product is a whole number of segments.
@@ -128,7 +128,7 @@ def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Rel
 
 
 def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
-    """Return the lower bounds of the paper, which hold for every algorithm."""
+    """Return the lower bounds of the paper, for every algorithm."""
     size, order = spec.messages * spec.message_bytes * spec.redundancy, 1 << n
     ports = n if spec.port_model is PortModel.ALL_PORT else 1
     match spec.collective:
@@ -244,7 +244,7 @@ def alltoall_edge_disjoint(n: int) -> list[Fraction]:
 
 
 def alltoall_binomial(n: int) -> list[Fraction]:
-    """Return the alltoall by SBT over all ports: the largest of C(d, l) 2^(n-d-1), which has d = min(2l, n-1)."""
+    """Return the alltoall by SBT over all ports: the largest of C(d, l) 2^(n-d-1), at d = min(2l, n-1)."""
     # C(d, l) 2^(n-d-1) is largest at d = 2l, or at the last dimension if that is smaller.
     largest = [min(2 * level, n - 1) for level in range(n)]
     return [Fraction(comb(d, level) << n - d - 1) for level, d in enumerate(largest)]

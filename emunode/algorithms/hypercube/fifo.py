@@ -164,7 +164,7 @@ class QueueRule(Rule):
         return sends
 
     def _turn(self, port: Port, earliest: Step) -> Step:
-        """Return the first step in which a port has room for another packet."""
+        """Return the first step when a port has room for another packet."""
         step, held = self._queued.get(port, (0, 0))
         # The port was idle: the packet leaves at once.
         if step < earliest:
@@ -227,8 +227,8 @@ class BalancedQueuedScatter(QueuedScatter):
 class BalancedPathsQueuedScatter(QueuedScatter):
     """Down the spanning balanced n-tree with several paths to cyclic nodes, SBnTc.
 
-    N - 1 steps for packets of a part, M/n. Where the packet limit allows for M bytes, packets of one block, which is n
-    parts of any: ceil((N-1)/n) steps. Johnsson and Ho, section 5.1.5.
+    N - 1 steps for packets of a part, M/n. Where the packet limit allows for M bytes, packets of one block (n parts of
+    any): ceil((N-1)/n) steps. Johnsson and Ho, section 5.1.5.
     """
 
     name = "sbntc-fifo"

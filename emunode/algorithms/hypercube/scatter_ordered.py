@@ -1,8 +1,8 @@
 """Scatter on the hypercube over one port in packets of one block, after Johnsson and Ho (1986), section 5.1.
 
-The root sends one packet in every cycle in a published order, and inner nodes forward each in the next cycle in which they
-may. A block of k segments (or k messages) takes k rounds, except along the BRG, where segments follow each other. A link
-carries one packet per cycle, which the nodes enforce. All schedules are legal with one send or one receive per step.
+The root sends one packet in every cycle in a published order, and inner nodes forward each in the next cycle when they
+may. A block of k segments (or k messages) takes k rounds, except along the BRG, where segments follow each other. A
+link carries one packet per cycle, as the nodes enforce. All schedules are legal with one send or one receive per step.
 """
 
 from collections.abc import Iterator
@@ -81,9 +81,9 @@ class BinomialGrayScatter(OrderedScatter):
     """Down the spanning binomial tree in the port order of the binary-reflected Gray code: descending relative address.
 
     In cycle t every node uses port ctz(t + 1) only. For packets of B = 2^b M (b = 0 without a packet limit) the root
-    sends in cycle t the blocks of all relative targets congruent to 2^(n-b) - 1 - t modulo 2^(n-b), which are passed on
-    in the next slot; b cycles of halving over ports n-b .. n-1 end it: 2^(n-b) - 1 + b steps, (N-1)M in all. Johnsson
-    and Ho, section 5.1.2.
+    sends in cycle t the blocks of all relative targets congruent to 2^(n-b) - 1 - t modulo 2^(n-b), and they are passed
+    on in the next slot; b cycles of halving over ports n-b .. n-1 end it: 2^(n-b) - 1 + b steps, (N-1)M in all.
+    Johnsson and Ho, section 5.1.2.
     """
 
     name = "sbt-gray"
@@ -147,7 +147,7 @@ class BinomialPostorderScatter(OrderedScatter):
 
     @cached_property
     def _first_cycles(self) -> dict[Rank, int]:
-        """The cycle in which a target's block leaves the root."""
+        """The cycle when a target's block leaves the root."""
         return {
             # Port d is used in cycles 2^d - 1 + k 2^(d+1), as in `sbt-gray`.
             rank: (2 * place + 1 << port) - 1
@@ -174,12 +174,12 @@ class BalancedCyclicScatter(OrderedScatter):
     trees_class = BalancedTrees
 
     def order_of(self, port: Port) -> list[Rank]:
-        """Return the targets behind a port of the root in the order in which they are served."""
+        """Return the targets behind a port of the root in the order of service."""
         return sorted(postorder(self.trees, 1 << port), key=lambda rank: -self.trees.level(rank, 0))
 
     @cached_property
     def _first_steps(self) -> dict[Rank, Step]:
-        """The step in which a target's block leaves the root."""
+        """The step when a target's block leaves the root."""
         queues = [self.order_of(port) for port in range(self.topology.degree)]
         # One target per port and round; ports whose queue is empty are skipped by the sort.
         turns = sorted((place, port) for port, queue in enumerate(queues) for place in range(len(queue)))
@@ -202,9 +202,7 @@ class BalancedPostorderScatter(BalancedCyclicScatter):
 
 
 def postorder(trees: Trees, rank: Rank) -> Iterator[Rank]:
-    """Yield the subtree of `rank` in tree 0, every node after its children, those in the order in which they are
-    served.
-    """
+    """Yield the subtree of `rank` in tree 0, every node after its children, and children in the order of service."""
     for port in trees.children(rank, 0):
         yield from postorder(trees, trees.topology.neighbour(rank, port))
     yield rank

@@ -25,9 +25,9 @@ from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import CubeTrees
 
 EXCHANGES = (PortModel.EXCHANGE, PortModel.ONE_PORT)
-"""Port models of a schedule in which neighbours exchange packets: both directions over one port."""
+"""Port models of a schedule with exchanges between neighbours: both directions over one port."""
 ONE_WAY = (PortModel.EXCHANGE, PortModel.ONE_PORT, PortModel.SEND_OR_RECEIVE)
-"""Port models of a schedule in which no node sends and receives in one step."""
+"""Port models of a schedule where no node sends and receives in one step."""
 
 ArcUse = tuple[Step, Rank, Port]
 """A step, and the directed link that something crosses in it."""
@@ -86,7 +86,7 @@ class CubeDissemination(OnCubeTrees, TreeCollective):
         return max(self.tree_last_offset(tree) + (many - 1) * self.period for tree, many in carried if many > 0)
 
     def crossings(self) -> Iterator[ArcUse]:
-        """Yield every arc of every tree with the step in which it is crossed, by one part of a message each."""
+        """Yield every arc of every tree with the step of its crossing, by one part of a message each."""
         for tree in range(self.trees.count):
             for rank, step in self._walk(tree):
                 for port, delay in self.child_delays(rank, tree):

@@ -183,9 +183,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         return [self._leaf_step(symbols, tree) - arrival if port == path else 1 for port in ports]
 
     def _leaf_step(self, symbols: bytes, tree: int) -> Step:
-        """Return the step in which c = `symbols`, with c_1 = p of its tree, sends to its leaf over link t, where c_t =
-        1.
-        """
+        """Return the step when c = `symbols`, with c_1 = p of its tree, sends to its leaf over link t, where c_t = 1."""
         n, t = self.star.n, symbols.index(1) + 1
         # Rule 1 skips a message whose receiver is its source, which happens only at p = t; that gap is closed here.
         spared = len(range(n - t, tree, n - 1))  # messages before this one with p = t: over t is their source
@@ -229,7 +227,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
 
 @register
 class NecklaceAllgather(TimeBounded, TreeCollective):
-    """Down the tree MBST, which orders the nodes by necklaces. All-port, every link busy in every step but the last.
+    """Down the tree MBST, an order of the nodes by necklaces. All-port, every link busy in every step but the last.
 
     Relative to its source, the node of number m in the order of MBST receives in step ceil(m/(n-1)), over links of
     different types within a step. ceil((n!-1)/(n-1)) steps and n!(n!-1) transmissions, both optimal; M messages one

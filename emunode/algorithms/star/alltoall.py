@@ -41,7 +41,7 @@ class StarTreeExchange(PlacesInTree):
 
     @cached_property
     def _starts(self) -> dict[Rank, Step]:
-        """The step in which the first group of every node starts; the same table at all sources."""
+        """The step when the first group of every node starts; the same table at all sources."""
         starts: dict[Rank, Step] = {}
         step = 1
         together = self.spec.port_model is PortModel.ALL_PORT
@@ -132,7 +132,7 @@ class ReplicatedExchange(StarTreeExchange):
 
 
 MET_WITH = {3: 60, 4: 40, 5: 24, 6: 10, 7: 4, 8: 1, 9: 1}
-"""By n, the number of messages up to which list scheduling was computed and found to meet the lower bound."""
+"""By n, the most messages where list scheduling was computed and found to meet the lower bound."""
 
 
 @register

@@ -3,7 +3,7 @@
 In unit steps (one message a directed link and step) they are those of Fragopoulou and Akl: TR 93-346, section 2 and
 tables 1 to 4, and for x copies of every message the lower bounds of their 1996 paper on edge-disjoint trees, whose
 table numbers are lost in the only available text. In time, Ts for a start-up and Tc for a byte, they are lemmas 1 and 2
-of Tseng and Sheu, each of which is the maximum of its terms.
+of Tseng and Sheu, each the maximum of its terms.
 """
 
 from math import factorial

@@ -133,10 +133,10 @@ class DisjointTreesExchange(TreeRoutedCollective):
     """M messages from each to each, each down x of the trees; rotations of one path are walked at once. All-port.
 
     For each node i, in order of depth in tree 0, a group: to R^k(i) on tree k for k = 0 .. n-2, simultaneously; the
-    next group starts when this one has arrived. With all trees that takes M d steps and n! M x d transmissions. With fewer
-    a node is served by the trees in which it is least deep, and only the groups needed are sent (the paper has x =
-    n-1). Nodes find paths by their own relative labels; the order of groups is a table of n! entries that all
-    share. Survives x - 1 faults. Fragopoulou and Akl 1996, total exchange (reconstructed).
+    next group starts when this one has arrived. With all trees that takes M d steps and n! M x d transmissions. With
+    fewer a node is served by the trees where it is least deep, and only the groups needed are sent (the paper has x =
+    n-1). Nodes find paths by their own relative labels; the order of groups is a table of n! entries that all share.
+    Survives x - 1 faults. Fragopoulou and Akl 1996, total exchange (reconstructed).
     """
 
     family = "star"
@@ -175,7 +175,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
         return Rotation(self.trees.star)
 
     def _group(self, target: Rank, tree: int) -> Rank:
-        """Return i, for which the target on `tree` is R^tree(i) on that tree."""
+        """Return the i with the target R^tree(i) on `tree`."""
         # Tree k is R^k of tree 0, so the path to the target in tree k is the image of a path to i in tree 0.
         return self.rotation.rotate(target, -tree)
 
@@ -185,7 +185,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
 
     @cached_property
     def _starts(self) -> dict[tuple[Rank, int], Step]:
-        """The step in which each group (node i, number) starts."""
+        """The step when each group (node i, number) starts."""
         depth = {rank: self.trees.level(rank, 0) for rank in range(1, self.topology.order)}
         groups = {
             (number, depth[i], i)
@@ -230,7 +230,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
         ]
 
     def _hop_claims(self) -> list[Claim]:
-        """Return the copies that remain after full rounds of all trees use the trees in which their targets are least
+        """Return the claims about transmissions; copies left over by full rounds use the trees where targets are least
         deep.
         """
         rounds, left = divmod(self.copies, self.count)

@@ -21,7 +21,7 @@ class NecklaceLevels(TimeBounded, TreeCollective):
     transmissions, m sum over t of ceil(|D_t|/(n-1)) bytes. M messages travel together. Every node computes the same
     table of n! entries. The algorithm survives no fault. This is the row NL of table 2 of Tseng and Sheu
     1997, the algorithm of TR 93-346, section 3.2, with packets of any size. Erratum: they print (n!-1) m/(n-1) bytes,
-    which rounds only once; messages are not cut here, so that every step rounds up.
+    rounded only once; messages are not cut here, so that every step rounds up.
     """
 
     name = "mbst-levels"

@@ -105,7 +105,7 @@ class OnePortSimulation(TreeCollective):
 
 @register
 class CongestionTwoBroadcast(OnePortSimulation):
-    """Algorithm 1: p segments down each of the n-1 trees Lhat, of which at most two share a directed link. All-port
+    """Algorithm 1: p segments down each of the n-1 trees Lhat; at most two of the trees share a directed link. All-port
     or one-port.
 
     A node knows its own relative label only; a segment carries its tree. Over all ports a segment is forwarded in the

@@ -23,7 +23,7 @@ from emunode.trees.star.rotation import necklace_count
 
 
 class PlacesInTree(TreeRoutedCollective):
-    """Messages for the nodes of one shortest-path tree, in which a node may have several places.
+    """Messages for the nodes of one shortest-path tree; a node may have several places in it.
 
     The messages for a node are split evenly over its places, in runs: the first `share` by its first place, and so on.
     """
@@ -32,7 +32,7 @@ class PlacesInTree(TreeRoutedCollective):
     needs = frozenset({Need.TABLE})
     splits_across_trees = False
     trees: ScatterTrees
-    """One tree, in which a node has at most `count` places."""
+    """One tree with at most `count` places for a node."""
 
     @property
     def max_redundancy(self) -> int:
@@ -76,7 +76,7 @@ class StarTreeScatter(PlacesInTree):
 
     @cached_property
     def _starts(self) -> dict[tuple[Rank, int], Step]:
-        """The step in which number 0 for each (target, place) leaves the root; only the root needs this table."""
+        """The step when number 0 for each (target, place) leaves the root; only the root needs this table."""
         weight, places = self.topology.weight, self._places()
         starts: dict[tuple[Rank, int], Step] = {}
         step = 1
@@ -138,10 +138,10 @@ class StarBalancedScatter(StarTreeScatter):
     """Down the shortest-path tree that is as balanced as possible: root subtrees differ by one node at most.
     All-port or one-port.
 
-    One message: ceil((n!-1)/(n-1)) steps over all ports, n!-1 over one, t_n transmissions: all optimal. M messages
-    for each node: M times that, of which the all-port steps are no longer optimal (replicated-balanced-tree is).
-    The source and, for their place in the tree, all nodes need a table of (n-1)! entries. TR 93-346, section 5.1,
-    rules 5 to 8, table 2.
+    One message: ceil((n!-1)/(n-1)) steps over all ports, n!-1 over one, t_n transmissions: all optimal. M messages for
+    each node: M times that; the all-port steps are no longer optimal then (replicated-balanced-tree is). The source
+    and, for their place in the tree, all nodes need a table of (n-1)! entries. TR 93-346, section 5.1, rules 5 to 8,
+    table 2.
     """
 
     name = "balanced-tree"
@@ -199,8 +199,8 @@ class ReplicatedScatter(StarTreeScatter):
     """Down the perfectly balanced shortest-path tree with repeated nodes, M a multiple of n-1 messages each.
     All-port or one-port.
 
-    A node finds its places from its own relative label: one whose necklace has p nodes is a leaf at (n-1)/p places,
-    each of which brings Mp/(n-1) of its messages. M(n!-1)/(n-1) steps over all ports, M(n!-1) over one, M t_n
+    A node finds its places from its own relative label: a node whose necklace has p nodes is a leaf at (n-1)/p places,
+    and each place brings Mp/(n-1) of its messages. M(n!-1)/(n-1) steps over all ports, M(n!-1) over one, M t_n
     transmissions: all optimal. Segments count as messages: n-1 segments make one message do. In the journal tree j is
     the j-th place of the target. TR 93-346, definitions 15 and 16, theorem 10, table 2. Errata: the text prints
     M(n-1)/(n-1) for the steps; for the definitions see the tree.

@@ -28,7 +28,7 @@ class SubstarSegments(TimeBounded):
     """Distribute the parts of a message to the n substars, recursively, then exchange them over every link. One-port.
 
     All positions are relative to the source. The message has n!/2 segments, one for each substar S_2. S_i stands for a
-    substar in which the symbols at positions i+1..n are fixed; its block consists of the segments of all S_2 in it.
+    substar with fixed symbols at positions i+1..n; its block consists of the segments of all S_2 in it.
 
     1. Distribution, levels i = n..3, i-1 steps each: the root x of each S_i sends the block of the substar with symbol x_j
        at position i over link j, for j = 2..i-1, and the receiver passes it on over link i. Last, x sends the block for x_1
@@ -85,9 +85,7 @@ class SubstarSegments(TimeBounded):
         return self.base + ((level - 1) * (level - 2)) // 2
 
     def hand_down(self, symbols: bytes, number: int, level: int) -> Departure:
-        """Return the step and port in which the root of an S_level sends a segment of its block (distribution and
-        base).
-        """
+        """Return the step and port when the root of an S_level sends a segment of its block (distribution and base)."""
         home = self.home(number)
         # From the outermost level down: the first position that differs names the substar to which the segment goes.
         for i in range(level, 2, -1):
@@ -100,8 +98,8 @@ class SubstarSegments(TimeBounded):
         return self.base, 0
 
     def exchanges(self, symbols: bytes, number: int) -> Iterator[Departure]:
-        """Yield the steps in which a node sends a segment of the block of its own S_{i-1} over link i (combination,
-        first step)."""
+        """Yield the steps when a node sends a segment of the block of its own S_{i-1} over link i (combination, first
+        step)."""
         home = self.home(number)
         for i in range(self.star.n, 2, -1):
             # Outside the S_{i-1} of the segment the node has nothing of it to exchange at this level or below.
