@@ -87,7 +87,7 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
     delivery is narrower than plus or minus `precision`. `workers` is the number of processes (default: one per core for many
     trials in memory). With `out`, the campaign is kept in that folder, and an interrupted one is resumed from there.
 
-    `engine` is `messages`; `exact`, which evaluates fault sets without messages (ScenarioError where that is not exact); or
+    `engine` is `messages`; `exact`, to evaluate fault sets without messages (ScenarioError where that is not exact); or
     `auto`: exact wherever possible, with a sample that is run again with messages (RunError if a result differs).
 
     Raises ScenarioError before anything runs, RunError if a trial cannot be run, and KeyboardInterrupt if interrupted.
@@ -142,7 +142,7 @@ class Campaign(Judged):
         self, grid: Grid, findings: FinishedTrials, session: CampaignSession, path: Path | None = None
     ) -> None:
         self.session = session
-        """How many trials were run now, at which rate, and whether all are done."""
+        """The number of trials run now, their rate, and whether all are done."""
         self.path = path
         """The campaign folder; None for a campaign that is only in memory."""
         self.violations: list[dict[str, object]] = []
@@ -164,12 +164,12 @@ class Campaign(Judged):
 
     @cached_property
     def residuals(self) -> list[Residual]:
-        """For each variant and kind of faults of which all sets of a size were run: survived sets, and reliability."""
+        """For each variant and kind of faults with all sets of a size run: survived sets, and reliability."""
         return residuals(self.store)
 
     @property
     def losses(self) -> pl.DataFrame:
-        """The distribution of losses: point, varied fields, nodes that miss a message, and trials in which that many do."""
+        """The distribution of losses: point, varied fields, nodes that miss a message, and trials with that number."""
         return self._table(loss_rows(self.store), {})
 
     @cached_property
@@ -196,14 +196,14 @@ class Campaign(Judged):
     def coverage(self) -> pl.DataFrame:
         """Return the kinds of faults that trials have tried: network, kind, and how many places, steps and cells of all.
 
-        A cell is a kind, a place and the step in which a fault begins. ScenarioError (field `coverage`) for the timed
+        A cell is a kind, a place and the step when a fault begins. ScenarioError (field `coverage`) for the timed
         clock.
         """
         rows = [{"network": name, **row} for name, found in coverage_of(self.store).items() for row in found.rows()]
         return pl.DataFrame(rows)
 
     def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
-        """Return the rows as a frame, in which a column per varied field replaces the column that names the variant."""
+        """Return the rows as a frame, with a column per varied field in place of the column that names the variant."""
         overrides = {name: kind for name, kind in types.items() if plain and name in plain[0]}
         frame = pl.DataFrame(plain, schema_overrides=overrides, infer_schema_length=None)
         label = label_of(self._grid)
@@ -223,7 +223,7 @@ class Campaign(Judged):
 
     @property
     def failures(self) -> pl.DataFrame:
-        """The trials in which a healthy node misses a message, or a claim is violated."""
+        """The trials where a healthy node misses a message, or a claim is violated."""
         return self.trials.filter((pl.col("unserved") != "") | (pl.col("violated") != ""))
 
     @property
@@ -290,7 +290,7 @@ class Campaign(Judged):
         return found
 
     def report(self, path: Path | str | None = None) -> Page:
-        """Return the page of the campaign, which a notebook shows; with `path`, it is also written to that file."""
+        """Return the page of the campaign (a notebook shows it); with `path`, it is also written to that file."""
         facts = {**self._head(), "trials": self._count, "engine": self.engines, "grid": self._grid.fingerprint}
         losses, worst = loss_rows(self.store), worst_rows(self.store)
         text = page(

@@ -51,7 +51,7 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
 
     `faults` are the sets, such as `"nodes<=2"` or `"nodes<=1;links<=1"`; without them the scenario runs as it is.
     `fault` is in force in every run. `method` is `"cuts"`, `"runs"`, or `"auto"`: cuts where the paths of the algorithm
-    decide, else runs. `engine` says how sets are run: with `"messages"`; `"exact"`, which judges deliveries without
+    decide, else runs. `engine` says how sets are run: with `"messages"`; `"exact"`, to judge deliveries without
     messages (ScenarioError where that is not exact); or `"auto"`: exact for many sets in memory where possible, with a
     sample that is run again with messages (RunError if a result differs). With `sample`, all sets run in memory; the
     sets that leave a single copy, and this number of other sets, are repeated on `driver`. `workers` is the number of

@@ -60,7 +60,7 @@ class Comparison:
 
     @property
     def differs(self) -> Mapping[str, list[Any]]:
-        """The keys in which the scenarios differ, with one value per run."""
+        """The keys where the scenarios differ, with one value per run."""
         differs: Mapping[str, list[Any]] = self.record["differs"]
         return differs
 

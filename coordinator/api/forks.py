@@ -1,7 +1,7 @@
 """Refusal of calls in a forked process whose tables would hang.
 
-polars computes with threads, which start with its first computation and which a forked child does not have: there, its next
-computation waits for them for ever. `fork` is the default of multiprocessing on Linux up to Python 3.13.
+polars computes with threads that start with its first computation. A forked child does not have these threads: there,
+the next computation waits for them for ever. `fork` is the default of multiprocessing on Linux up to Python 3.13.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _state = {"before": False, "forked": False}
 
 
 def require_usable() -> None:
-    """Raise RunError, with the remedy, in a forked process in which polars would hang."""
+    """Raise RunError, with the remedy, in a forked process where polars would hang."""
     if _state["forked"]:
         raise RunError(REMEDY)
 

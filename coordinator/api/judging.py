@@ -89,7 +89,7 @@ def save_calls(judgement: MpiJudgement, folder: Path) -> list[Path]:
 
 
 def _folder(verdict: CallVerdict) -> str:
-    """Return the name of the folder of a call, which says how it differs from others."""
+    """Return the name of the folder of a call; the name says how the call differs from others."""
     call = verdict.call
     parts = [call.collective, verdict.algorithm, call.ranks, call.elements * 4, f"r{call.root}", f"s{call.segment}"]
     return "-".join(map(str, parts)).replace("_", "-")

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 EXAMPLE_BYTES = 720
-"""Size of a message in the example of an algorithm, which divides into as many parts as any of them needs."""
+"""Size of a message in the example of an algorithm: it divides into as many parts as any algorithm needs."""
 
 TRIED_ENDS = 1 << 11
-"""The most link ends of a network on which algorithms are tried that look at all of it before they run: up to a second."""
+"""The most link ends of a network for trials of algorithms that look at all of it before they run: up to a second."""
 
 Row = dict[str, object]
 
@@ -82,7 +82,7 @@ def topology_rows() -> list[Row]:
 
 
 def fault_rows() -> list[Row]:
-    """List the kinds of faults, blocks and strategies; `use` says which of the three a row is."""
+    """List the kinds of faults, blocks and strategies; `use` tells the three apart."""
     blocks: list[Row] = [
         {"kind": name, "written": f"random:{kind.form}", "meaning": (kind.__doc__ or "").strip().splitlines()[0]}
         for name, kind in BLOCK_KINDS.items()

@@ -110,7 +110,7 @@ def _run_all(
 
 
 class _Mapping:
-    """One call of `map`: its processes, each of which takes the next scenario as soon as it is free."""
+    """One call of `map`: its processes; each takes the next scenario as soon as it is free."""
 
     def __init__(
         self,

@@ -179,7 +179,7 @@ class Network(BaseNetwork, CollectiveMethods[Run]):
     Each method takes the name of an algorithm (`coordinator list algorithms`) and the fields of a scenario as keyword
     arguments, with the names and units of a scenario file; times may also be numbers of seconds. `faults` is one fault or
     several, such as `"crash:4231@2"`. Runs are in memory unless `driver` is `local` (host processes over TCP) or `docker`;
-    only `out` leaves a run directory behind. `progress=True` shows progress, which a notebook does by default.
+    only `out` leaves a run directory behind. `progress=True` shows progress (the default in a notebook).
 
     All raise ScenarioError for a scenario that is not possible, RuleError for an algorithm that breaks the model, RunError
     if the run could not be started, and KeyboardInterrupt if it was interrupted, after everything it started has ended.
@@ -238,7 +238,7 @@ def _named(text: str, *, relabel: bool) -> Topology:
 
 
 def add_collectives(network: type, run: Callable[..., Any]) -> None:
-    """Give a class of networks a method per collective, which calls `run` with the name of the collective."""
+    """Give a class of networks a method per collective that calls `run` with the name of the collective."""
     # Messages come from schedule files only.
     for collective in [each for each in Collective if each is not Collective.MESSAGES]:
         setattr(network, _identifier(collective), _method(collective, run))
@@ -249,7 +249,7 @@ def _identifier(collective: Collective) -> str:
 
 
 def _plain(default: object) -> object:
-    """Return the default of an option in the form in which a user writes it."""
+    """Return the default of an option as a user writes it."""
     return default.value if isinstance(default, Enum) else default
 
 

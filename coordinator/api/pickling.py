@@ -16,7 +16,7 @@ KeptTopology: TypeAlias = str | dict[str, Any]
 
 
 def keep_topology(topology: Topology) -> KeptTopology:
-    """Return the values from which a topology can be made again."""
+    """Return the values that a topology can be made from again."""
     if not isinstance(topology, TableTopology):
         return topology.name
     from coordinator.scenario.network_files import network_document  # noqa: PLC0415  # only for networks from files

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list top
     from coordinator.networks.base import Progress
 
 STYLED_BY = ("FORCE_COLOR", "TTY_COMPATIBLE")
-"""Variables by which a user asks for styles outside of a terminal."""
+"""Variables of users who ask for styles outside of a terminal."""
 NOTEBOOK_SECONDS = 0.2
 """Shortest time between two updates in a notebook."""
 SPARSE_SECONDS = 2.0
@@ -25,13 +25,13 @@ done, and the total (0: unknown)."""
 
 
 def may_have_styles(stream: TextIO) -> bool:
-    """Report whether rich may show styles on a stream; elsewhere it is not imported, which takes time."""
+    """Report whether rich may show styles on a stream; elsewhere it is not imported, as that takes time."""
     return stream.isatty() or any(map(os.environ.get, STYLED_BY))
 
 
 @contextlib.contextmanager
 def progress_display(option: ProgressOption, title: str) -> "Iterator[Progress]":
-    """Yield the function to which a call reports its progress; the display disappears when the context ends."""
+    """Yield the function that a call reports its progress to; the display disappears when the context ends."""
     shell = _notebook() if option in (True, None) else None
     if callable(option):
         yield option
@@ -54,7 +54,7 @@ def _notebook() -> Any:
 
 @contextlib.contextmanager
 def _in_notebook(title: str) -> "Iterator[Progress]":
-    """Show one line of output, which changes with the progress and is empty in the end."""
+    """Show one line of output that changes with the progress and is empty in the end."""
     display: Any = sys.modules["IPython"].display.display
     handle: Any = None
     last = time.monotonic()

@@ -189,7 +189,7 @@ class Run(Judged):
 
     @property
     def faults(self) -> list[dict[str, Any]]:
-        """The faults of the run, with the steps in which they began and showed: the content of `faults.json`."""
+        """The faults of the run, with the steps when they began and showed: the content of `faults.json`."""
         return self.data.faults
 
     @property
@@ -301,7 +301,7 @@ class Run(Judged):
             raise RunError(f"log.jsonl of this run cannot be read: {error}") from None
 
     def save(self, folder: Path | str) -> Path:
-        """Write a run directory, which `coordinator verify` accepts, and return its path.
+        """Write a run directory that `coordinator verify` accepts, and return its path.
 
         Raises ScenarioError (field `out`) if the folder exists and is not empty or cannot be created, if the run has a
         directory already, and if it comes from a pickle; RunError if a file cannot be written.
@@ -313,7 +313,7 @@ class Run(Judged):
         return self._result.save(Path(folder))
 
     def report(self, path: Path | str | None = None) -> Page:
-        """Return the report of the run, which a notebook shows; with `path`, it is also written to that file.
+        """Return the report of the run (a notebook shows it); with `path`, it is also written to that file.
 
         Raises ScenarioError (field `report`) if the file cannot be written.
         """

@@ -82,7 +82,7 @@ def schedule(
     """Return the schedule in a file (MSCCL, TE-CCL, ForestColl, Chakra, GOAL), to be judged and run.
 
     `net` is a network or its name, by default the links that the file uses; `root` is the root of a broadcast, reduce,
-    gather or scatter, which no format names. Raises ScenarioError (field `schedule`, `topology` or `plugin`).
+    gather or scatter: no format names it. Raises ScenarioError (field `schedule`, `topology` or `plugin`).
     """
     found = net if isinstance(net, Network) or net is None else network(net, plugin=plugin)
     return CollectiveSchedule(Path(fspath(file)).absolute(), found, root)

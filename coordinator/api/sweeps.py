@@ -30,13 +30,13 @@ def sweep(
 ) -> Sweep:
     """Run every algorithm on every network, once each, and put one metric beside its best lower bound.
 
-    `networks` are names, in which a range stands for all its numbers (`"star:3..6"`), or networks; `file:PATH` names a file.
-    `vary` has several values for other fields of a scenario, such as `{"segments": range(1, 5)}`: a run is made of every
-    combination. Where runs add real numbers, the columns `result`, `changed_percent` and `difference` say which settings
-    change the bits.
+    `networks` are names, where a range stands for all its numbers (`"star:3..6"`), or networks; `file:PATH` names a
+    file. `vary` has several values for other fields of a scenario, such as `{"segments": range(1, 5)}`: a run is made
+    of every combination. Where runs add real numbers, the columns `result`, `changed_percent` and `difference` show the
+    settings that change the bits.
 
     With `out`, finished runs are kept in that folder, together with table, figure and page, and an interrupted sweep is
-    resumed from there. Networks on which an algorithm is not defined are left out.
+    resumed from there. Networks where an algorithm is not defined are left out.
 
     Raises ScenarioError before anything runs, RunError for a run that this machine cannot do, and KeyboardInterrupt if
     interrupted.

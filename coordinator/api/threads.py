@@ -46,8 +46,8 @@ class StoppableCall(Generic[Result]):
 def call(function: Callable[[*Arguments], Result], *arguments: *Arguments, own_network: bool = False) -> Result:
     """Call a function that runs trio: in this thread, or in a new one if an event loop is running in this one.
 
-    `own_network` moves the new thread to a network namespace of its own, which ends with it; RunError if that is not
-    allowed. Ctrl-C and SIGTERM stop the function as its `InterruptGuard` provides. RunError in a forked process in which
+    `own_network` moves the new thread to a network namespace of its own that ends with it; RunError if that is not
+    allowed. Ctrl-C and SIGTERM stop the function as its `InterruptGuard` provides. RunError in a forked process where
     tables would hang.
     """
     require_usable()
@@ -81,7 +81,7 @@ def is_loop_running() -> bool:
 
 
 def _in_new_thread(function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-    """Call a function in a thread of its own, which has ended when this returns.
+    """Call a function in a thread of its own; the thread has ended when this returns.
 
     The host processes that a thread starts die with it, so it must not end before them; a thread of a notebook could.
     """

@@ -44,7 +44,7 @@ CLOSE: Final = 1e-9
 
 
 def inevitable_loss(run: Path, name: str) -> str:
-    """Return in words from which step on a node missed messages whatever began later.
+    """Return in words since when a node's loss of messages was inevitable, whatever began later.
 
     ScenarioError (field `inevitable`) for an unknown or faulty node, and for a run that cannot be read.
     """
@@ -89,12 +89,12 @@ def _recomputed(run: Path, field: str, value: str) -> Recomputed:
 def verify(run: Run | Path | str) -> Verification:
     """Check a stored run against its journal, and the journal against the rules; a campaign, a sweep, or a certificate file.
 
-    `run` is a run directory, a folder of `runs/`, which stands for its latest run, or a `Run` that was read from or saved to
-    one. Hash, tables, claims and verdict are computed again from the journal. Of a campaign or a sweep, faults are drawn
+    `run` is a run directory, a folder of `runs/` (for its latest run), or a `Run` that was read from or saved to one.
+    Hash, tables, claims and verdict are computed again from the journal. Of a campaign or a sweep, faults are drawn
     again, a sample of the trials is run again, and tables and pages are made again from the records. A certificate file
-    (`Certificate.save`) is checked without the code that made it. The result is `verified`, with a `statement`, or has one
-    line per contradiction in `findings`; it is `undecided` if it could not be checked completely. Raises ScenarioError if
-    there is no run, and for what another minor version wrote.
+    (`Certificate.save`) is checked without the code that made it. The result is `verified`, with a `statement`, or has
+    one line per contradiction in `findings`; it is `undecided` if it could not be checked completely. Raises
+    ScenarioError if there is no run, and for what another minor version wrote.
     """
     require_usable()
     if not isinstance(run, Run):

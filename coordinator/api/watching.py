@@ -31,11 +31,11 @@ def watch(
 ) -> Run:
     """Run a collective that is steered from a page in a browser, and return the run when it is over.
 
-    `show` is called with the address of the page, which contains the token of the run; by default it is printed on
-    standard error. The run begins paused. A pause of more than `timeout` seconds without a request ends it, undecided.
-    `port` is the port of the page on the loopback, 0 any free port. The scenario of the run has every fault that was
-    added on the page. If the page asks for branches, the last one is returned; `out` with `-branch-1` and so on are the
-    directories of branches.
+    `show` is called with the address of the page, including the token of the run; by default it is printed on standard
+    error. The run begins paused. A pause of more than `timeout` seconds without a request ends it, undecided. `port` is
+    the port of the page on the loopback, 0 any free port. The scenario of the run has every fault that was added on the
+    page. If the page asks for branches, the last one is returned; `out` with `-branch-1` and so on are the directories
+    of branches.
 
     Other arguments and errors are as of `Network.run`; RunError also if the port is in use, and ScenarioError (field
     `watch`) for the timed clock, for nodes that know all faults, and for more than 60,000 nodes.

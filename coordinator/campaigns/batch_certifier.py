@@ -1,8 +1,8 @@
 """Certificates by rows of bits: the same sets as with messages, in the same rounds, thousands at once.
 
-The engine judges deliveries alone. The first sets of each level and a sample of the others are run with messages as well,
-which judge all claims; deliveries, unserved nodes, copies, steps and segments of each must be equal. So is the
-counterexample, which is reduced with messages.
+The engine judges deliveries alone. The first sets of each level and a sample of the others are run with messages as
+well; these runs judge all claims; deliveries, unserved nodes, copies, steps and segments of each must be equal. So is
+the counterexample, which is reduced with messages.
 """
 
 import time
@@ -161,8 +161,8 @@ class BitRowEngine(CertificateEngine):
 
 
 def _in_rounds(orbits: Orbits, fault_set: FaultSetSpec) -> Iterator[tuple[Indices, Indices]]:
-    """Yield the sets of a level up to symmetry, with the sizes of their orbits, in the rounds in which messages would
-    run the sets.
+    """Yield the sets of a level up to symmetry, with the sizes of their orbits, in the rounds of an engine with
+    messages.
     """
     blocks = orbits.rows_of(fault_set)
     rows, sizes = next(blocks)

@@ -40,7 +40,7 @@ class CampaignSession:
 
 
 def evaluate_points(store: FinishedTrials, progress: Progress) -> CampaignSession:
-    """Evaluate the draws of all points for which the engine is exact, in blocks."""
+    """Evaluate the draws of all points where the engine is exact, in blocks."""
     grid, done, seconds = store.grid, 0, 0.0
     with InterruptGuard() as stop:
         for point in range(len(grid.points)):

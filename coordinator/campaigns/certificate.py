@@ -59,7 +59,7 @@ class Level:
     decides.
     """
     tight: int = 0
-    """Orbits in which some healthy node received a single copy of a piece."""
+    """Orbits that left some healthy node a single copy of a piece."""
     lost: int = 0
     """Healthy nodes that miss a message, summed over all covered sets."""
     undecided: int = 0
@@ -100,7 +100,7 @@ class Certificate(Judged):
 
     plan: Plan
     symmetries: int
-    """The number of symmetries by which sets are alike; 1 if no two sets are."""
+    """The number of symmetries that make sets alike; 1 if no two sets are alike."""
     counts: list[Level] = field(default_factory=list)
     """The levels that were run."""
     counterexample: Counterexample | None = None
@@ -110,7 +110,7 @@ class Certificate(Judged):
     seconds: float = 0.0
     """Time of running trials, without the start of worker processes."""
     different: tuple[str, ...] | None = None
-    """Faults under which two drivers had different histories."""
+    """Faults that gave two drivers different histories."""
     different_hashes: tuple[str, str] | None = None
     """The hashes of these histories, in memory and on the driver of the scenario."""
     method: Method = "runs"
@@ -161,7 +161,7 @@ class Certificate(Judged):
 
     @property
     def tolerance(self) -> int | None:
-        """The most faults of which every set leaves every healthy node served, over all kinds of faults that were asked for.
+        """The most faults that leave every healthy node served, wherever they are, over all kinds that were asked for.
 
         None if no number of these faults defeats the algorithm, or if sets were run.
         """
@@ -173,7 +173,7 @@ class Certificate(Judged):
         return record(self, None)
 
     def save(self, path: Path | str) -> Path:
-        """Write the certificate as a file, which `verify` and `coordinator verify` check again.
+        """Write the certificate as a file, for another check by `verify` and `coordinator verify`.
 
         A network from a file is written beside it. Raises ScenarioError (field `out`) if the file cannot be written.
         """
@@ -203,7 +203,7 @@ class Certificate(Judged):
         return Path(file)
 
     def save_counterexample(self, path: Path | str) -> Path:
-        """Write the smallest scenario that fails, which `coordinator certify` and `coordinator run` take.
+        """Write the smallest scenario that fails, for `coordinator certify` and `coordinator run`.
 
         Raises ScenarioError (field `out`) if it has no counterexample or the file cannot be written.
         """
@@ -343,7 +343,7 @@ def contents(certificate: Certificate) -> dict[str, object]:
 
 
 def _different(certificate: Certificate) -> dict[str, object]:
-    """Return the set under which two drivers have different histories, if there is one."""
+    """Return the set that gives two drivers different histories, if there is one."""
     if certificate.different is None or certificate.different_hashes is None:
         return {}
     memory, driver = certificate.different_hashes

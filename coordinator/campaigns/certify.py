@@ -1,9 +1,9 @@
 """Certificates: every set of faults up to symmetry is decided, until one is a counterexample.
 
 Three engines decide sets: messages, rows of bits (`batch_certifier`) and smallest cuts (`cut_certifier`). Sets are run by
-ascending number of faults, so the first that costs a healthy node a message is a smallest one. A set stands
-for its orbit under the symmetries of the run (`symmetry`), which are checked before they are used. Kinds of faults that
-depend on random numbers or on a vote have orbits of one.
+ascending number of faults, so the first that costs a healthy node a message is a smallest one. A set stands for its
+orbit under the symmetries of the run (`symmetry`); they are checked before they are used. Kinds of faults that depend
+on random numbers or on a vote have orbits of one.
 """
 
 import random
@@ -148,7 +148,7 @@ class Certifier:
         return certificate
 
     def orbits(self, fault_sets: Sequence[FaultSetSpec]) -> tuple[Certificate, dict[FaultSetSpec, Orbits], list[Level]]:
-        """Return a certificate without levels, and the orbits of each fault set, which are counted but not run."""
+        """Return a certificate without levels, and the orbits of each fault set, counted but not run."""
         # Faults of the scenario break the symmetry of the network and of its remainder, so every set is run.
         symmetric = not self.scenario.fault and not any(feature.breaks_symmetry for feature in self.plan.features)
         alike = symmetries(self.plan.algorithm) if symmetric else []
@@ -218,7 +218,7 @@ class RandomSample(Generic[Item]):
         self._kept: list[tuple[float, Item]] = []
 
     def keys(self, count: int) -> list[float]:
-        """Draw the keys of the next items in order, so that the sample does not depend on which one is decided first."""
+        """Draw the keys of the next items in order, so that the sample does not depend on the order of decisions."""
         return [self._draw.random() for _ in range(count)]
 
     def offer(self, keys: Sequence[float], items: _Indexed[Item]) -> None:

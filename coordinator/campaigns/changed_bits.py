@@ -1,4 +1,4 @@
-"""Which settings change the bits: the results of runs that differ in their varied fields, compared element by element."""
+"""Settings that change the bits: the results of runs that differ in their varied fields, compared element by element."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final

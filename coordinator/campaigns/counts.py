@@ -28,13 +28,13 @@ class LatencyCounts:
     sums: dict[int, list[int]] = field(default_factory=dict)
     """By number of served nodes, from 1 on: trials, and the sum of all latencies in them."""
     longest: int = 0
-    """The sum of the longest latencies of all trials in which a node is served."""
+    """The sum of the longest latencies of all trials with a served node."""
     by_step: Counter[int] = field(default_factory=Counter)
     """By step: the nodes whose latency it is."""
 
     @property
     def trials(self) -> int:
-        """Trials in which a node is served."""
+        """Trials with a served node."""
         return sum(trials for trials, _ in self.sums.values())
 
     @property
@@ -64,7 +64,7 @@ class LatencyCounts:
 
     @classmethod
     def of_outcome(cls, outcome: BatchOutcome) -> Self:
-        """Return packets and latencies of trials of the batch engine, which was asked for latencies."""
+        """Return packets and latencies of trials of a batch engine with latencies."""
         times = outcome.latencies
         assert times is not None
         found = cls(
@@ -120,7 +120,7 @@ class Counts:
     steps: int = 0
     segments: int = 0
     due: dict[int, list[int]] = field(default_factory=dict)
-    """By number of messages due: trials, messages that arrived intact, and trials in which all of them did."""
+    """By number of messages due: trials, messages that arrived intact, and trials where all of them did."""
     lost: Counter[int] = field(default_factory=Counter)
     """By number of healthy nodes that miss a message: trials."""
     predicted: Fraction | None = Fraction(0)
@@ -136,7 +136,7 @@ class Counts:
 
     @property
     def served(self) -> int:
-        """Trials in which every healthy node received everything."""
+        """Trials where every healthy node received everything."""
         return sum(served for _, _, served in self.due.values())
 
     @property
@@ -232,7 +232,7 @@ class DrawBlock:
     point: int
     variant: int
     start: int
-    """Position of the first draw in the order in which they run."""
+    """Position of the first draw in the order of runs."""
     counts: Counts
     worst: list[list[int]]
     """[nodes that miss a message, number of the draw] of the trials that lose most, worst first."""

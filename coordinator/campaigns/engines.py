@@ -21,7 +21,7 @@ SAMPLED_HOPS: Final = 200_000
 LEAST_SAMPLE: Final = 4
 MOST_SAMPLE: Final = 100
 MANY_TRIALS: Final = 10_000
-"""Trials of a cell from which on some are repeated over TCP too."""
+"""With this number of trials in a cell, some are repeated over TCP too."""
 SOCKET_TRIALS: Final = 2
 """Trials of each variant that are repeated over TCP."""
 

@@ -1,7 +1,7 @@
 """Coverage of the space of faults: the kinds, places, steps and combinations that trials have tried, and never tried.
 
-A cell of the space is a kind of fault, a place of the network at which it can be, and a step in which it can begin: from
-step 1 to the last step without faults. A fault in the wrong place or at the wrong moment is often what a search misses, so
+A cell of the space is a kind of fault, a place of the network where it can be, and a step when it can begin: from step
+1 to the last step without faults. A fault in the wrong place or at the wrong moment is often what a search misses, so
 `FaultCoverage.draw` chooses among the cells that were tried least.
 """
 
@@ -32,7 +32,7 @@ LARGEST_WHOLE: Final = 3
 
 Choice = TypeVar("Choice")
 FaultCell = tuple[str, Place, Step]
-"""A kind of fault, its place (a rank, or for a link its sender and the port there), and the step in which it begins."""
+"""A kind of fault, its place (a rank, or for a link its sender and the port there), and the step when it begins."""
 
 
 class FaultCoverage:
@@ -65,7 +65,7 @@ class FaultCoverage:
         return {True: nodes, False: ends}
 
     def places(self, kind: str) -> Sequence[Place]:
-        """Return the places at which a fault of a kind can be: nodes, or directed links by sender and port."""
+        """Return the places where a fault of a kind can be: nodes, or directed links by sender and port."""
         return self._places[issubclass(KINDS[kind], NodeFault)]
 
     @property
@@ -103,7 +103,7 @@ class FaultCoverage:
 
     @property
     def untried_kinds(self) -> list[str]:
-        """The kinds of which no trial had a fault."""
+        """The kinds without a fault in any trial."""
         tried = {kind for kind, _, _ in self.cells}
         return [kind for kind in self.kinds if kind not in tried]
 

@@ -1,4 +1,4 @@
-"""The figures by which papers compare algorithms under faults, of the trials of one variant at one point."""
+"""The figures that papers compare algorithms by under faults, of the trials of one variant at one point."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,8 +17,8 @@ def field_figures(counts: Counts, plan: Plan, fault_free: Step | None) -> dict[s
     """Return the figures of decided trials; None where one does not apply, or is not in the record of an earlier
     version.
 
-    - `tfr_one_to_one`, `tfr_one_to_all`: of a broadcast or scatter, the share of pairs (trial, healthy node but the source)
-      in which the node is not served, and the share of trials in which some healthy node is not.
+    - `tfr_one_to_one`, `tfr_one_to_all`: of a broadcast or scatter, the share of pairs (trial, healthy node but the
+      source) where the node is not served, and the share of trials where some healthy node is not.
     - `mean_latency`, `max_latency`: mean over the trials with a served node of the mean and the longest latency of the
       served nodes, in steps.
     - `stretch`: `max_latency` divided by `fault_free`, the longest latency without faults.

@@ -35,11 +35,11 @@ from emunode.topologies.table import TableTopology
 MOST_TRIALS = 100_000_000
 """Most trials of one variant at one point."""
 MOST_SAMPLED = 1_000_000
-"""Most sets of `all` of which a random sample without repetition can be drawn."""
+"""Most sets of `all` that allow a random sample without repetition."""
 MOST_VALUES = 10_000
 """Most values of one varied field, and most combinations of values."""
 UNCOUNTED: Final = ("worst_lateness_limit", "network_sha256", "relabel", "netns", "plugin", "program_deadline")
-"""Options on which no trial depends, and plug-ins, which count by their digests."""
+"""Options that no trial depends on, and plug-ins: these count by their digests."""
 CHUNK = 50
 """Draws between two checks of the precision."""
 
@@ -192,7 +192,7 @@ class Grid:
         return set_count(self.points[point], self.places[variant])
 
     def numbers(self, point: int, variant: int) -> Sequence[int]:
-        """Return the draws of a point in the order in which they run, at most `trials`.
+        """Return the draws of a point in the order of runs, at most `trials`.
 
         If `all` has more sets, the draws are a random sample of the numbers of its sets.
         """

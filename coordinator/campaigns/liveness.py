@@ -69,7 +69,7 @@ def unfinished(store: FinishedTrials) -> list[UnfinishedTrials]:
 
 
 def _waits(scenario: Scenario) -> tuple[str, ...]:
-    """Run a scenario again, and return which rules wait for what in the end."""
+    """Run a scenario again, and return the rules that wait in the end, and what for."""
     result = run(make_plan(scenario), MemorySink())
     return tuple(
         line

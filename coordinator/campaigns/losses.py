@@ -35,7 +35,7 @@ def loss_rows(store: FinishedTrials) -> list[Row]:
 
 
 class Lossy(NamedTuple):
-    """A trial in which healthy nodes miss a message; the worst trials sort first."""
+    """A trial that leaves healthy nodes without a message; the worst trials sort first."""
 
     negative: int
     """Number of these nodes, negated."""
@@ -45,7 +45,7 @@ class Lossy(NamedTuple):
 
 
 def worst_rows(store: FinishedTrials, most: int = MOST_WORST) -> list[Row]:
-    """Return the trials in which most healthy nodes miss a message, worst first, each with the command that repeats it.
+    """Return the trials where most healthy nodes miss a message, worst first, each with the command that repeats it.
 
     Of trials that drew the same faults, the first is listed.
     """

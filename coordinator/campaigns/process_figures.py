@@ -1,9 +1,8 @@
 """Availability and completion time in campaigns over failure processes: means, and quantiles with intervals.
 
-The availability of a trial is the share of the window of its process in which its nodes (or links) work, over all that may
-fail. Its completion is the time from which on every healthy node has everything due to it, in steps, or in
-seconds under the timed clock. A trial in which some node misses a message never completes, and counts as later than all
-others.
+The availability of a trial is the share of the window of its process when its nodes (or links) work, over all that may
+fail. Its completion is the time when the last healthy node gets everything due to it, in steps, or in seconds under the
+timed clock. A trial that leaves some node without a message never completes, and counts as later than all others.
 """
 
 from collections import Counter
@@ -22,13 +21,13 @@ from coordinator.scenario.fault_sets import FaultSetTerm
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MEANS = ("mean", "mean_low", "mean_high", "expected")
 LEVEL = 0.95
-"""The least probability with which an interval covers its quantile."""
+"""The least probability that an interval covers its quantile."""
 
 
 def process_rows(store: FinishedTrials) -> list[Row]:
     """Return one row per point with a process, variant and figure; empty without processes or decided trials.
 
-    Availability follows from the draws, so it is over all trials: trials in which a source fails are undecided, and
+    Availability follows from the draws, so it is over all trials: trials with a failed source are undecided, and
     availability without them would be too high. Completion is over decided trials.
 
     `figure` is `availability of nodes` (or `links`) or `completion`, `unit` is `share`, `steps` or `seconds`. Availability

@@ -41,8 +41,7 @@ class Residual(NamedTuple):
 
 
 def residuals(store: FinishedTrials) -> list[Residual]:
-    """Return for each variant and kind of faults the sizes of which all sets were run; none for kinds without such a
-    size.
+    """Return for each variant and kind of faults the sizes with all sets run; none for kinds without such a size.
 
     A size with an undecided set is left out.
     """

@@ -18,7 +18,7 @@ from emunode.errors import RunError, ScenarioError
 from emunode.logging import logging_to
 
 MIN_POOLED_TRIALS = 300
-"""Fewest trials for which starting worker processes pays off."""
+"""Fewest trials that make starting worker processes pay off."""
 SETTLING_SECONDS = 2.0
 """Before this time the rate is too uncertain to show the time left."""
 

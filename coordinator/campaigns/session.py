@@ -19,7 +19,7 @@ from coordinator.networks.base import Progress
 
 
 def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress) -> CampaignSession:
-    """Run the remaining trials of a campaign; `store`, which is open, keeps them.
+    """Run the remaining trials of a campaign; the open `store` keeps them.
 
     Raises RunError if the batch engine and the message engine disagree about a trial.
     """

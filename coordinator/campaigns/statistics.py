@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 
 def half_width(outcomes: Iterable[bool | None]) -> float:
-    """Return half the width of the confidence interval of the share of trials in which every node was served."""
+    """Return half the width of the confidence interval of the share of trials that served every node."""
     counted = [outcome for outcome in outcomes if outcome is not None]
     return half_width_of(sum(counted), len(counted))
 
 
 def half_width_of(served: int, trials: int) -> float:
-    """Return half the width of the interval, given the number of trials in which every node was served."""
+    """Return half the width of the interval, given the number of trials that served every node."""
     # Wilson rather than the normal approximation: it stays within 0..1 and keeps its coverage near both ends.
     low, high = wilson(served, trials)
     return (high - low) / 2
@@ -47,9 +47,9 @@ def betting_interval(groups: Iterable[Mapping[float, int]], level: float = 0.05)
     stop.
 
     `groups` are consecutive draws, each as value -> number of draws. A gambler bets on a mean above m, and another one on a
-    mean below m, each with half of the capital; means at which one of them would multiply it by 2 / `level` are excluded
-    (hedged capital with predictable bets: Waudby-Smith and Ramdas 2024, theorem 3; Ville 1939). A bet depends on earlier
-    groups only and stays the same within a group, so the order within a group has no influence.
+    mean below m, each with half of the capital; means that would let one of them multiply it by 2 / `level` are
+    excluded (hedged capital with predictable bets: Waudby-Smith and Ramdas 2024, theorem 3; Ville 1939). A bet depends
+    on earlier groups only and stays the same within a group, so the order within a group has no influence.
     """
     bets = list(_bets(groups, level))
     if not bets:
@@ -80,8 +80,8 @@ def _bets(groups: Iterable[Mapping[float, int]], level: float) -> Iterator[_Bet]
 
 
 def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
-    """Return the lower end of the interval (`above`), below which the gambler who bets on a larger mean excludes all
-    means, or the upper end.
+    """Return the lower end of the interval (`above`), where the gambler who bets on a larger mean excludes all means
+    below, or the upper end.
     """
     inner, outer = (1.0, 0.0) if above else (0.0, 1.0)
     for _ in range(40):
@@ -148,9 +148,7 @@ def sure_interval(mean: float, trials: int, level: float = FINDING_LEVEL) -> tup
 
 
 def events_interval(events: int) -> tuple[float, float]:
-    """Return the 95% confidence interval of the mean of a Poisson distribution of which one number is known (Garwood
-    1936).
-    """
+    """Return the 95% confidence interval of the mean of a Poisson distribution from one number (Garwood 1936)."""
 
     def at_most(number: int, mean: float) -> float:
         term = total = exp(-mean)
@@ -166,7 +164,7 @@ def events_interval(events: int) -> tuple[float, float]:
 
 
 def _crossing(rising: Callable[[float], float], events: int) -> float:
-    """Return the mean at which a rising function is 0."""
+    """Return the mean where a rising function is 0."""
     low, high = 0.0, 10.0 + 3 * events
     for _ in range(100):
         middle = (low + high) / 2

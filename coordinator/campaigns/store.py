@@ -72,7 +72,7 @@ class FinishedTrials:
         self.sockets[key] = result
 
     def add_block(self, block: DrawBlock) -> None:
-        """Keep a block of draws, which follows the earlier blocks of its cell."""
+        """Keep a block of draws; it follows the earlier blocks of its cell."""
         cell = self.blocks.setdefault((block.point, block.variant), [])
         # Once all sets are wanted, blocks of a random sample of them do not count.
         if cell and cell[-1].whole != block.whole:
@@ -104,7 +104,7 @@ class FinishedTrials:
         return counts
 
     def open_log(self) -> TextIO:
-        """Return the log of a session, to which worker processes write too; a session in memory keeps nothing of it."""
+        """Return the log of a session and its worker processes; a session in memory keeps nothing of it."""
         return Path(os.devnull).open("w", encoding="utf-8")
 
 
@@ -204,7 +204,7 @@ class Store(FinishedTrials):
         return self._networks[digest]
 
     def _with_files(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values of the grid, in which copies in this folder replace the files of the user."""
+        """Return the values of the grid, with copies in this folder in place of the files of the user."""
         kept = {variant.scenario.topology: self.kept_network(variant.scenario) for variant in self.grid.variants}
         named = {name: values["topology"] for name, values in kept.items() if values}
         base, vary = values["scenario"], values["vary"]
@@ -223,7 +223,7 @@ class Store(FinishedTrials):
             raise ScenarioError("out", str(self.folder), "another process is running the campaign in it") from None
 
     def _load(self) -> None:
-        """Read the records and truncate an incomplete last line, which a killed process leaves."""
+        """Read the records and truncate an incomplete last line, as a killed process leaves it."""
         try:
             whole = load_records(self, self.folder / RECORDS)
         except RefusedError as error:

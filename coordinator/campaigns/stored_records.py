@@ -1,4 +1,4 @@
-"""The records of campaigns and sweeps, which anybody may have written: every value is checked before it is counted.
+"""The records of campaigns and sweeps, from any source: every value is checked before it is counted.
 
 Records are lines of JSON. A RefusedError names the line and the value; an incomplete last line, left by a kill, is not read.
 """

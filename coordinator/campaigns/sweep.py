@@ -128,7 +128,7 @@ class Sweep(Judged):
     rows: list[Row]
     """One for each run, by network and algorithm, with the columns `KINDS`."""
     left_out: list[str]
-    """The networks on which an algorithm is not defined, with the reasons."""
+    """The networks where an algorithm is not defined, with the reasons."""
     finished: bool
     """False if the sweep was interrupted."""
 
@@ -167,7 +167,7 @@ class Sweep(Judged):
         return Picture(sweep_report.chart(self.title, self.metric, self.rows), self.title)
 
     def report(self, path: Path | str | None = None) -> Page:
-        """Return the page of the sweep, which a notebook shows; with `path`, it is also written to that file."""
+        """Return the page of the sweep (a notebook shows it); with `path`, it is also written to that file."""
         facts = {"runs": len(self.rows), "complete": "yes" if self.finished else "no, interrupted"}
         page = Page(sweep_report.page(self.title, self.metric, facts, self.rows, self.left_out), self.title)
         if path is not None:
@@ -474,7 +474,7 @@ def _require_settings(folder: Path) -> None:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the values of `sweep.toml`, by which alone the folder of a sweep names its version.
+    """Return the values of `sweep.toml`, the only file that names the version of a sweep's folder.
 
     OSError and ValueError as `read_toml`, but a missing file is a sweep of an early version: VersionError (field `sweep`),
     as for another minor version.
@@ -496,7 +496,7 @@ def _write_settings(
     vary: Vary,
     values: Mapping[str, object],
 ) -> None:
-    """Write the arguments of a sweep, from which `verify` finds its runs; files of networks by their absolute paths."""
+    """Write the arguments of a sweep, for `verify` to find its runs; files of networks by their absolute paths."""
     scenario = {name: value for name, value in values.items() if value is not None}
     settings = {
         VERSION_KEY: __version__,

@@ -27,15 +27,15 @@ def rows(store: FinishedTrials) -> list[Row]:
     - `sets`: number of fault sets of the point, unless they are drawn at random.
     - `engine`: `exact` where trials were evaluated exactly, else `messages`; `again`: how many of the exact ones were also
       run with messages, in memory or over TCP, with the same results.
-    - `delivery_ratio`: mean share of messages due to healthy nodes that arrived intact; `guaranteed`: share of trials in
-      which all of them did. Both have a 95% interval, which is the figure itself if the trials cover every set.
+    - `delivery_ratio`: mean share of messages due to healthy nodes that arrived intact; `guaranteed`: share of trials
+      where all of them did. Both have a 95% interval, the figure itself if the trials cover every set.
     - `ratio_betting_low`, `ratio_betting_high`: the betting interval of the delivery ratio (`betting_interval`), for
       independent draws.
     - `lost`: mean number of healthy nodes that miss a message.
     - `predicted`: mean of the algorithm's claims about these faults; empty where trials were evaluated exactly.
     - `theory`, `guaranteed_theory`: exact predictions of both figures; `promised`: 1 if the algorithm tolerates this
       number of faults.
-    - `finding`: which figure and its exact prediction exclude each other.
+    - `finding`: the figure that excludes its exact prediction.
     - The figures of `field_figures`.
     """
     grid = store.grid

@@ -51,7 +51,7 @@ class TrialResult:
     duplicates: int
     expected: int
     delivered: int
-    """Messages of which every piece arrived, intact or not."""
+    """Messages with every piece received, intact or not."""
     intact: int
     unserved: tuple[str, ...]
     """Labels of healthy nodes that miss a message due to them."""
@@ -67,7 +67,7 @@ class TrialResult:
     latencies: tuple[int, ...]
     """By step, from step 0 on: the nodes that had everything due to them from then on."""
     seconds: float | None = None
-    """Under the timed clock, if every node is served: the time from which on all of them had everything due to them."""
+    """Under the timed clock, if every node is served: the time when the last node got everything due to it."""
 
     @property
     def decided(self) -> bool:

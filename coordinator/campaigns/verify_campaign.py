@@ -178,7 +178,7 @@ class _Records:
         return done
 
     def _compare(self, grid: Grid, key: Key, stored: TrialResult, found: TrialResult) -> None:
-        """Name the first value in which a record differs from the trial that was run again."""
+        """Name the first value of a record that differs from the trial that was run again."""
         for name, value in vars(found).items():
             recorded = getattr(stored, name)
             if recorded != value:

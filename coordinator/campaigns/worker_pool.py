@@ -167,7 +167,7 @@ class Worker:
             self._process.send_signal(number)
 
     def dismiss(self) -> None:
-        """Close the standard input of the process, upon which the process ends."""
+        """Close the standard input of the process, so that the process ends."""
         self._in.close()
 
     async def gone(self) -> None:
@@ -225,7 +225,7 @@ def write_greeting(scenarios: Sequence[Scenario], further: Iterable[str] = ()) -
 
 
 def read_greeting(line: bytes) -> list[Scenario]:
-    """Load the plug-ins of a greeting, which the parent process was told to execute; returns its scenarios."""
+    """Load the plug-ins of a greeting (the parent process was allowed to execute them); returns its scenarios."""
     greeting = json.loads(line)
     for plugin in greeting["plugins"]:
         load_received(Plugin(*plugin))

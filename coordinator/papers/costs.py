@@ -1,7 +1,7 @@
 """Runs and seconds of reproductions: stored in costs.csv for the list, and expected for single runs.
 
 `scripts/reproduction-costs` measures all of them and writes the file again; a test holds the numbers of runs against a
-count. Seconds are processor time plus the waiting time of timed runs, which excludes other work on the machine.
+count. Seconds are processor time plus the waiting time of timed runs, so that other work on the machine is left out.
 """
 
 import csv
@@ -48,7 +48,7 @@ def duration(seconds: float) -> str:
 
 
 def expected_seconds(plan: Plan) -> float:
-    """Estimate the time of a run from its deliveries, each of which takes one hop, or one per link of its path."""
+    """Estimate the time of a run from its deliveries; each takes one hop, or one per link of its path."""
     hops = deliveries(plan) * plan.scenario.redundancy
     if plan.spec.collective in PERSONALISED:
         hops *= max(1, (plan.topology.known_diameter or 1) * 2 // 3)
@@ -57,9 +57,7 @@ def expected_seconds(plan: Plan) -> float:
 
 
 def _virtual_seconds(plan: Plan) -> float:
-    """Return the time that the algorithm claims for a run under the timed clock, which is real time; 0 without such a
-    claim.
-    """
+    """Return the time that the algorithm claims for a run under the timed clock (real time); 0 without such a claim."""
     claimed = (claim.predicted for claim in fault_free_claims(plan).kept if claim.name == "virtual_seconds")
     return max((float(value) for value in claimed if isinstance(value, int | float)), default=0.0)
 

@@ -159,7 +159,7 @@ def _slug(title: str) -> str:
 
 
 def render(done: Sequence[Reproduced]) -> str:
-    """Return the page: a list of all tables and figures, each of which expands in place."""
+    """Return the page: a list of all tables and figures that expand in place."""
     parts = [_part(reproduced) for reproduced in done]
     counts = counts_of(table for reproduced in done for table in reproduced.tables)
     return pages.template(TEMPLATE).render(
@@ -218,7 +218,7 @@ def _part(reproduced: Reproduced) -> dict[str, object]:
 
 
 def _permalink(about: Reproduction, section: Section, taken: Counter[str]) -> str:
-    """Return an identifier from reproduction and title, which does not change when other sections are added."""
+    """Return an identifier from reproduction and title; it does not change when other sections are added."""
     name = f"{about.name}--{_slug(section.title)}"
     taken[name] += 1
     return name if taken[name] == 1 else f"{name}-{taken[name]}"

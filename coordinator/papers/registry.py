@@ -1,4 +1,4 @@
-"""The registered reproductions: one line per paper, each of which lists its own."""
+"""The registered reproductions: one line per paper; each paper lists its own."""
 
 from difflib import get_close_matches
 

@@ -22,7 +22,7 @@ from emunode.topologies.base import Topology
 
 @dataclass(frozen=True)
 class CachedRun:
-    """A run in the cache: its plan, its summary, and its directory, which exists while the cache is open."""
+    """A run in the cache: its plan, its summary, and its directory (it exists while the cache is open)."""
 
     plan: Plan
     summary: Mapping[str, object]

@@ -6,8 +6,8 @@ measurement and prediction differ, if the measurement undercuts the bound, or if
 row with a measurement can hold. Rows that only evaluate a closed form, or have no measurement at all, get a status of
 their own and are counted separately.
 
-Printed numbers and formulas are CSV files under `data/`. The notes below the tables, which explain the errata, are one TOML
-file per paper.
+Printed numbers and formulas are CSV files under `data/`. The notes on errata below the tables are one TOML file per
+paper.
 """
 
 import csv
@@ -37,13 +37,13 @@ NO_CLAIM = "no claim"
 """There is a measurement, but no prediction for it."""
 UNJUDGED = (EVALUATED, NOT_MEASURED, NO_CLAIM)
 STATUSES = (*map(str, Verdict), *UNJUDGED)
-"""All values of the verdict column, in the order in which they are counted."""
+"""All values of the verdict column, in the order of counting."""
 ERRATUM = "†"
 """Marks a misprint of the paper; a note of the table gives the correction and the evidence."""
 
 
 class Table:
-    """Rows with the same keys, which are the columns. The notes explain the errata, each with its evidence.
+    """Rows with the same keys, the columns. The notes explain the errata, each with its evidence.
 
     `measurement` names the column of the measurement: a row whose measurement is missing cannot hold.
     """

@@ -73,7 +73,7 @@ def charts_of(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[
 
 
 def loss_charts(losses: Sequence[Row]) -> dict[str, PageChart]:
-    """Draw for each point with a loss the share of the trials in which at least k nodes miss a message."""
+    """Draw for each point with a loss the share of the trials where at least k nodes miss a message."""
     found = {}
     for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
         lines = _distributions([row for row in losses if row["point"] == point])
@@ -87,7 +87,7 @@ def loss_charts(losses: Sequence[Row]) -> dict[str, PageChart]:
 
 
 def _distributions(losses: Sequence[Row]) -> dict[str, Points]:
-    """Return for each variant (k, share of the trials in which at least k nodes miss a message) from k = 1."""
+    """Return for each variant (k, share of the trials where at least k nodes miss a message) from k = 1."""
     label = next(key for key in losses[0] if key not in ("point", "nodes_lost", "trials"))
     lines: dict[str, Points] = {}
     for name in dict.fromkeys(str(row[label]) for row in losses):

@@ -219,7 +219,7 @@ class Chart:
             )
 
     def fault_lines(self, faults: Iterable[int], steps: int) -> None:
-        """Draw a flagged, dashed line at the beginning of each step in which a fault begins."""
+        """Draw a flagged, dashed line at the beginning of each step when a fault begins."""
         frame = self.frame
         width = (frame.right - frame.left) / max(1, steps)
         for step in sorted(set(faults))[:200] if steps else ():

@@ -177,8 +177,8 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
 
 
 def delivery_times_chart(lines: Mapping[str, Sequence[float]], total: int, *, narrow: bool) -> str:
-    """Draw the nodes served against time; `lines` has by name the ascending times, in seconds, at which one more of
-    `total` was served.
+    """Draw the nodes served against time; `lines` has by name the ascending times, in seconds, when one more of `total`
+    was served.
     """
     width = NARROW if narrow else 1040
     frame = Frame(44, 48, width - 16, 198, total)

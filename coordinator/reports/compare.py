@@ -60,7 +60,7 @@ def journals_part(one: RunData, other: RunData) -> tuple[Difference | None, str 
 
 
 def _parting(one: RunData, other: RunData) -> dict[str, object] | None:
-    """Return the first row in which the journals of two runs on one network part, and what its nodes knew there."""
+    """Return the first row where the journals of two runs on one network part, and what its nodes knew there."""
     topology = one.topology
     if topology is None or other.topology is None or topology.name != other.topology.name or one.journal is None:
         return None

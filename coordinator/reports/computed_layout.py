@@ -1,8 +1,8 @@
 """Positions of the nodes of any network, computed from its links: the same for every run of the same network.
 
-1. Distances from a few pivots, spread over the network, are reduced to the two directions in which nodes differ most
-   (U. Brandes and C. Pich, "Eigensolver Methods for Progressive Multidimensional Scaling of Large Data", 2006). Grids and
-   rings come out as such.
+1. Distances from a few pivots, spread over the network, are reduced to the two directions where nodes differ most (U.
+Brandes and C. Pich, "Eigensolver Methods for Progressive Multidimensional Scaling of Large Data", 2006). Grids and
+rings come out as such.
 2. In networks small enough to be drawn with links, forces improve this: links pull, all other pairs push apart
    (T. Fruchterman and E. Reingold, 1991).
 """
@@ -27,7 +27,7 @@ ROUNDS: Final = 60
 KEPT_LAYOUTS: Final = 16
 GOLDEN_ANGLE: Final = pi * (3 - sqrt(5))
 CLOSEST: Final = 0.45
-"""Distance below which two nodes push each other apart in the end, as a share of the side of a node's own square."""
+"""Closer nodes push each other apart in the end; a distance as a share of the side of a node's own square."""
 
 _layouts: OrderedDict[str, Floats] = OrderedDict()
 """The latest layouts of this process, by the digest of the links."""
@@ -109,7 +109,7 @@ def _scaled(positions: Floats) -> Floats:
 
 
 def _relaxed(positions: Floats, links: Ranks) -> Floats:
-    """Return the positions after some rounds in which nodes follow the forces on them, ever more slowly."""
+    """Return the positions after some rounds when nodes follow the forces on them, ever more slowly."""
     one, other = links.T
     for round_number in range(ROUNDS):
         force = _away(positions, 1 / (_squared_distances(positions) + 1e-4))

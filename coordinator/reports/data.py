@@ -62,7 +62,7 @@ class RunData:
     timeline: pl.DataFrame | None = None
     """Intended and achieved times of packets, under the timed clock."""
     served: list[dict[str, Any]] = field(default_factory=list)
-    """Under the timed clock, each healthy node with the time at which it had everything."""
+    """Under the timed clock, each healthy node with the time when it had everything."""
     suspicions: list[dict[str, Any]] = field(default_factory=list)
     """Under the timed clock, the changes of mind of detectors."""
     origin: dict[str, Any] = field(default_factory=dict)
@@ -186,7 +186,7 @@ def read_run(path: Path, name: str | None = None) -> RunData:
 
 
 def _foreign(data: RunData) -> RunData:
-    """Read a history that was measured elsewhere, which has no steps, journal, nodes or faults."""
+    """Read a history that was measured elsewhere, without steps, journal, nodes or faults."""
     data.origin = _read(data, FOREIGN_FILE, lambda _: read_origin(data.path)) or {}
     described = ("topology", "collective", "algorithm", "source", "message_bytes", "driver")
     data.scenario = {name: data.summary[name] for name in described if name in data.summary}

@@ -1,16 +1,16 @@
 """Exports of networks, trees and schedules: GraphML for graph tools, GOAL for LogGOPSim.
 
-**GraphML.** A directed graph in which every link is two arcs. Nodes are identified by label and have their rank as an
+GraphML.** A directed graph with two arcs for every link. Nodes are identified by label and have their rank as an
 attribute. Arcs have their port and, in `trees`, the numbers of the spanning trees that use them from parent to child,
-separated by spaces. An export of a plan lists the trees of the algorithm. An export of a run lists the trees on which
-the arc carried packets (only the packets of rank 0 if every rank is a source) and adds measurements: `first_step`,
+separated by spaces. An export of a plan lists the trees of the algorithm. An export of a run lists the trees whose
+packets the arc carried (only the packets of rank 0 if every rank is a source) and adds measurements: `first_step`,
 `last_step` and `state` of nodes, `packets`, `segments` and `bytes` of arcs.
 
 **GOAL** is the format of schedules that LogGOPSim simulates (T. Hoefler, T. Schneider and A. Lumsdaine, "LogGOPSim", HPDC
 2010). Every packet that arrived is one operation at its sender and one at its receiver, with the step as the tag. At each
-rank, the operations of a step require all operations of the previous step in which the rank was active. This keeps the
-executed order under any network model of the simulator. Lost packets have no matching receive; they are omitted and counted
-in a comment.
+rank, the operations of a step require all operations of the previous active step of the rank. This keeps the executed
+order under any network model of the simulator. Lost packets have no matching receive; they are omitted and counted in a
+comment.
 
 Both formats are written line by line, so that the largest runs can be exported.
 """
@@ -87,7 +87,7 @@ def _supported(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec)
 
 
 def executed_trees(data: RunData) -> dict[Arc, list[int]]:
-    """Return the trees on which each arc carried packets, according to the journal."""
+    """Return the trees whose packets each arc carried, according to the journal."""
     if data.hops is None:
         return {}
     journal = data.hops

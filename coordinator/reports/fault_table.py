@@ -75,7 +75,7 @@ def _effects(fault: Mapping[str, Any], data: RunData, planned: PacketSource, sen
 
 
 def _nodes_cut_off(fault: Mapping[str, Any], data: RunData) -> int:
-    """Return the number of nodes of which the summary names a fault of this kind at this place as the reason."""
+    """Return the number of nodes whose reason in the summary is a fault of this kind at this place."""
     named = data.summary.get("cut_off")
     reasons = [node.get("because") for node in named if isinstance(node, dict)] if isinstance(named, list) else []
     return sum(str(reason).partition("@")[0] == f"{fault.get('kind')}:{fault.get('label')}" for reason in reasons)
@@ -118,7 +118,7 @@ def _sent(data: RunData) -> pl.DataFrame | None:
 
 
 def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> object:
-    """Return the last step in which a fault was active: its own end, or the step before a recovery of the same node or
+    """Return the last active step of a fault: its own end, or the step before a recovery of the same node or
     link.
     """
     place = ("rank",) if fault.get("kind") == "crash" else ("sender", "port")

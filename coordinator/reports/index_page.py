@@ -18,7 +18,7 @@ MOST_KEPT: Final = 5_000
 
 
 class SortableColumn(NamedTuple):
-    """A column of the page, and the key by which its heading sorts."""
+    """A column of the page, and the key that its heading sorts by."""
 
     title: str
     key: str

@@ -2,10 +2,10 @@
 
 A family may have a layout of its own, computed from ranks:
 
-* EJ_alpha: canonical pairs on the hexagonal lattice, which fill a hexagon. A link that leaves the hexagon on one side and
-  returns on the other is drawn as two stubs. In n dimensions: hexagons of hexagons, dimension n outermost.
-* S_n: n substars S_{n-1}, one for each last symbol, on a circle (from n = 7 on, one of them in the middle), down to S_3,
-  which is a ring of six. The discs of one level never overlap, so positions are distinct.
+* EJ_alpha: canonical pairs on the hexagonal lattice; they fill a hexagon. A link that leaves the hexagon on one side
+  and returns on the other is drawn as two stubs. In n dimensions: hexagons of hexagons, dimension n outermost.
+* S_n: n substars S_{n-1}, one for each last symbol, on a circle (from n = 7 on, one of them in the middle), down to
+  S_3, a ring of six. The discs of one level never overlap, so positions are distinct.
 * Q_n: a grid whose rows and columns follow the Gray code, so that each line changes one bit. Links between nodes that are
   not neighbours on the grid are arcs. Small gaps separate blocks of four.
 * Pancake, bubble-sort and transposition networks: blocks of blocks, as S_n. Cube-connected cycles and butterflies: a ring of
@@ -137,8 +137,8 @@ def _computed_layout(topology: Topology) -> Layout:
 
 
 def _closest(x: Floats, y: Floats) -> float:
-    """Return the distance of the closest two nodes; in large networks, which are drawn without nodes, half of a node's
-    own square.
+    """Return the distance of the closest two nodes; in large networks, drawn without nodes, half of a node's own
+    square.
     """
     if len(x) > LARGEST_WITH_FORCES:
         return 0.5

@@ -11,7 +11,7 @@ MOST_ITEMS = 12
 
 
 def verdict_note(summary: Mapping[str, Any]) -> str:
-    """State why a run is undecided, which deliveries are missing although every claim holds, and what is not judged;
+    """State why a run is undecided, the deliveries that are missing although every claim holds, and what is not judged;
     empty if there is nothing to add.
     """
     return "; ".join(str(note) for note in (_deliveries_note(summary), summary.get("unjudged")) if note)
@@ -31,7 +31,7 @@ def _deliveries_note(summary: Mapping[str, Any]) -> str:
 
 
 def describe_branch(summary: Mapping[str, Any]) -> str:
-    """State the run of which a run is a branch; empty for other runs."""
+    """State the run that a run branches off from; empty for other runs."""
     name, step = summary.get("branch_of"), summary.get("branch_step")
     if not isinstance(name, str) or not isinstance(step, int):
         return ""

@@ -1,4 +1,4 @@
-"""The text format of OpenMetrics 1.0, which Prometheus reads (https://prometheus.io/docs/specs/om/open_metrics_spec/).
+"""The text format of OpenMetrics 1.0, for Prometheus (https://prometheus.io/docs/specs/om/open_metrics_spec/).
 
 The client library of Prometheus is made for counters that live as long as their process, in a global registry. Here a dozen
 values are read when they are asked for, so writing them is all there is to do; the tests read the text with the library.

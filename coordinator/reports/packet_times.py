@@ -1,8 +1,9 @@
 """The packets of a run with their times: under the timed clock from the timeline, in lock-step in virtual time.
 
-In lock-step a step begins when the one before has ended, which its heaviest packet determines. A packet is `again` if
-it carries a segment that has left by the same port before, a `request` if it requests a missing segment, a `repair` if
-its receiver had requested its segments over this link, and `withheld` if its sender suspected the receiver and kept it.
+In lock-step a step begins when the step before has ended; the heaviest packet of a step determines its end. A packet is
+`again` if it carries a segment that has left by the same port before, a `request` if it requests a missing segment, a
+`repair` if its receiver had requested its segments over this link, and `withheld` if its sender suspected the receiver
+and kept it.
 """
 
 from collections.abc import Sequence
@@ -25,9 +26,9 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
     without a journal.
 
     `kind` is one of `STYLES` (`space_time_chart`). A lost packet has the end that it
-    would have had unslowed; a withheld one ends where it would have started, and is left out under the timed clock, which
-    has no time for it. `started` and `ended` are achieved times, null in lock-step. `among` leaves out packets from or to
-    other ranks.
+    would have had unslowed; a withheld one ends where it would have started, and is left out under the timed clock,
+    since it has no time there. `started` and `ended` are achieved times, null in lock-step. `among` leaves out packets
+    from or to other ranks.
     """
     if data.journal is None or data.plan is None:
         return None

@@ -1,7 +1,7 @@
 """The curves of a campaign for other programs: as CSV rows, and as a LaTeX document for pgfplots.
 
-Rows have `figure`, `x_label`, `series`, `x`, `value`, the ends `low` and `high` of its interval, and `theory`, which is
-empty without a prediction. The document is made from such rows, so a stored campaign is exported without running anything.
+Rows have `figure`, `x_label`, `series`, `x`, `value`, the ends `low` and `high` of its interval, and `theory` (empty
+without a prediction). The document is made from such rows, so a stored campaign is exported without running anything.
 """
 
 import csv

@@ -36,7 +36,7 @@ CIRCLE: Final = "a3 3 0 1 0 6 0a3 3 0 1 0 -6 0"
 
 
 class Line(NamedTuple):
-    """A packet: rows of its sender and receiver, seconds at which it starts and ends, and its kind (of STYLES)."""
+    """A packet: rows of its sender and receiver, its start and end in seconds, and its kind (of STYLES)."""
 
     sender: int
     receiver: int

@@ -1,6 +1,6 @@
 """Colours and styles that all figures share.
 
-Colours are CSS variables, to which a page gives values for light, dark and print. They come from the palette of Okabe and
+Colours are CSS variables; a page gives them values for light, dark and print. They come from the palette of Okabe and
 Ito and from viridis, both readable with any colour vision; shape or text repeats whatever a colour says.
 """
 
@@ -104,9 +104,7 @@ def in_light_colours(svg: str) -> str:
 
 
 def responsive(draw: Callable[[bool], str]) -> str:
-    """Draw a chart in its wide and its narrow form, of which the page shows one; `draw` takes whether to draw it
-    narrow.
-    """
+    """Draw a chart in its wide and its narrow form; the page shows one of them. `draw` takes whether to draw it narrow."""
     return draw(False).replace('class="chart"', 'class="chart full"', 1) + draw(True).replace(
         'class="chart"', 'class="chart narrow"', 1
     )

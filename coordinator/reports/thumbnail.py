@@ -1,4 +1,4 @@
-"""A small picture of a run, for lists of runs: each node in the colour of the step in which it was done.
+"""A small picture of a run, for lists of runs: each node in the colour of the step when it was done.
 
 A dot is a line of length 0 with round ends: about 8 bytes a node. Positions are rounded to half a unit, and of several dots
 at one place one is kept, so that the picture of any network has less than 400 KB.
@@ -21,7 +21,7 @@ SIDE: Final = 96
 MARGIN: Final = 5
 SHADES: Final = 8
 IDLE, MISSING, FAULTY = range(SHADES, SHADES + 3)
-"""Nodes to which nothing was due, that lack something, and that are not alive; at one place, the last kind is seen."""
+"""Nodes with nothing due, with something missing, and not alive; at one place, the last kind is seen."""
 COLOURS: Final = (
     *(viridis((shade + 1) / (SHADES + 2)) for shade in range(SHADES)),
     LIGHT["grey"],

@@ -29,14 +29,14 @@ NETWORKS = {
     5: ("star:5", "hypercube:5", "hypercube:6", "ej:4+5", "ej:5+6", "gaussian:5+6", "torus:4x4x4", "pancake:5"),
     6: ("star:6", "hypercube:7", "hypercube:8", "hypercube:9", "pancake:6", "star:7", "hypercube:10"),
 }  # fmt: skip
-"""The networks beside S_n, by n: those on which both bounds are met, and others."""
+"""The networks beside S_n, by n: networks that meet both bounds, and others."""
 BESIDE = {
     3: ("star:3", "hypercube:3", "ej:2+3"),
     4: ("star:4", "hypercube:4", "ej:3+4"),
     5: ("star:5", "hypercube:5"),
     6: ("star:6", "hypercube:6"),
 }
-"""By n: the networks on which the algorithms of papers run beside it."""
+"""By n: the networks where the algorithms of papers run beside it."""
 BLOCK_BYTES = 60
 """A multiple of all degrees up to 6: the algorithms of the papers cut a block into as many parts."""
 ALGORITHMS = {

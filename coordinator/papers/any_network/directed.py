@@ -1,4 +1,4 @@
-"""Directed Kautz and de Bruijn networks, for which breadth-first broadcast is only computed: links here go both ways."""
+"""Directed Kautz and de Bruijn networks: their breadth-first broadcast is only computed, since links here go both ways."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from emunode.algorithms.any_network.last_hops import least_load
 
 @dataclass(frozen=True)
 class DirectedNetwork:
-    """The nodes from which an arc leads to each node."""
+    """By node, the nodes with an arc to it."""
 
     title: str
     sources: tuple[tuple[int, ...], ...]

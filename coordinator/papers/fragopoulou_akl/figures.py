@@ -1,7 +1,7 @@
 """Figures 1 to 6 of Fragopoulou and Akl 1993: S_4, and spanning trees of it, drawn from the trees that run.
 
-Links are named by their type, 2..n. Nodes are shaded by the step in which a run reached them. Choices that the paper
-leaves open (the Hamiltonian path, the order of necklaces) are choices of this project.
+Links are named by their type, 2..n. Nodes are shaded by the step when a run reached them. Choices that the paper leaves
+open (the Hamiltonian path, the order of necklaces) are choices of this project.
 """
 
 from collections import Counter
@@ -119,9 +119,7 @@ def _branch(children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int]) 
 
 
 def _scheme() -> Branch:
-    """Draw the branch of root link j, which leads to T_j: a Hamiltonian path of the substar with symbol 1 at position
-    j.
-    """
+    """Draw the branch of root link j, to T_j: a Hamiltonian path of the substar with symbol 1 at position j."""
     below = tuple(Branch(f"T_{j}: path of S^{j}" if j != ".." else j, j) for j in ("2", "3", "..", "n"))
     return Branch("12..n", below=below)
 
@@ -150,7 +148,7 @@ def _scatter(cache: RunCache, algorithm: str, many: int) -> CachedRun:
 
 
 def _first_receipts(trial: CachedRun) -> dict[Rank, int]:
-    """Return the step in which each rank first receives from rank 0."""
+    """Return the step when each rank first receives from rank 0."""
     firsts = trial.journal().filter(pl.col("origin") == 0, pl.col("outcome") == "first")
     return dict(firsts.select("receiver", "step").collect().iter_rows())
 

@@ -1,8 +1,8 @@
 """Fragopoulou and Akl 1996: the n-1 edge-disjoint spanning trees, collectives on them, and fault tolerance.
 
 P. Fragopoulou and S. G. Akl, "Edge-disjoint spanning trees on the star network with applications to fault tolerance",
-IEEE Trans. Computers 45(2), 1996. All-port; M messages, each on x of the trees, which the paper calls degree x of fault
-tolerance; h is the depth of the trees, d their sum of depths, t_n the sum of all distances from a node. The only text at
+IEEE Trans. Computers 45(2), 1996. All-port; M messages, each on x of the trees ("degree x of fault tolerance" in the
+paper); h is the depth of the trees, d their sum of depths, t_n the sum of all distances from a node. The only text at
 hand has lost its formulas: lower bounds are derived as the paper derives them, the trees are a reconstruction.
 """
 
@@ -33,7 +33,7 @@ BEST_DEPTH = {3: 5, 4: 6, 5: 8, 6: 9}
 UNHEARD = {3: 0, 4: 49, 5: 993}
 """Pairs (place of the fault, node) per source that get no copy in a traversal by acknowledgements."""
 DEPTHS = (7, 8)
-"""Larger sizes for which only the depth is measured."""
+"""Larger sizes where only the depth is measured."""
 LARGEST_EXCHANGE = 5
 
 

@@ -2,8 +2,8 @@
 
 P. Fragopoulou and S. G. Akl, "Optimal communication algorithms on star graphs using spanning tree constructions",
 TR 93-346, Queen's University 1993. SLA is the one-port, MLA the all-port model; a message crosses a link in a step.
-t_n = n! (n + 2/n + H_n - 4) is the sum of all distances from a node. M is n - 1 here, which every method
-divides into whole shares.
+t_n = n! (n + 2/n + H_n - 4) is the sum of all distances from a node. M is n - 1 here, so that every method divides it
+into whole shares.
 """
 
 from collections.abc import Iterator, Mapping
@@ -110,7 +110,7 @@ def _method_rows(cache: RunCache, method: Mapping[str, str], n: int) -> Iterator
 
 
 def _at_most(method: Mapping[str, str], n: int, trial: CachedRun | None) -> dict[str, object]:
-    """Return the bound from which the text derives a time that it prints as an order."""
+    """Return the bound behind a time that the text prints as an order."""
     most = round(float(evaluate(method["most"], n=n, f=factorial(n), t_n=total_distance(n))), 4)
     # section 7: h d takes the average over nodes for the average over necklaces
     wrong = (method["collective"], n) == ("alltoall", 3)
@@ -146,7 +146,7 @@ def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _rule_9(cache: RunCache, n: int) -> dict[str, object]:
-    """Compare h d, which the paper prints, with the sum of distances over the h necklaces."""
+    """Compare h d, as printed in the paper, with the sum of distances over the h necklaces."""
     (rule,) = (method for method in METHODS if "rule 9" in method["method"])
     average, necklaces = Fraction(total_distance(n), factorial(n)), necklace_count(n)
     about = {"n": n, "necklaces h": necklaces, "average distance d": round(float(average), 4)}

@@ -1,9 +1,9 @@
 """The star graph compared with the hypercube of nearest size: lower bounds of the papers, and measurements.
 
 Fragopoulou and Akl 1993 (TR 93-346), tables 4 (S_n), 5 (C_k) and 6 (the two compared), and the closing table of
-Fragopoulou and Akl 1996 for fault-tolerant single node broadcast. Their unit of time is one message over one link, which
-is not cut. Time is therefore start-ups with packets of one message: a hypercube algorithm that sends several messages over
-a link in a step pays for each. Where messages are cut into equal parts for all links there is no rounding up; these rows
+Fragopoulou and Akl 1996 for fault-tolerant single node broadcast. Their unit of time is one uncut message over one
+link. Time is therefore start-ups with packets of one message: a hypercube algorithm that sends several messages over a
+link in a step pays for each. Where messages are cut into equal parts for all links there is no rounding up; these rows
 are separate, with the bound that holds for parts. Erratum: table 6 prints n! n for total exchange on C_n over one port;
 k 2^(k-1) gives n! n log n.
 """
@@ -82,7 +82,7 @@ def rows_of_network(cache: RunCache, network: Topology) -> Iterator[dict[str, ob
     """Yield the rows of table 4 or 5: problem, quantity, algorithm, and the columns of `compared`.
 
     The algorithm that meets 2^(k-1) in table 5 is of another paper and is not built: its row is evaluated only. A list
-    schedule has as many steps, which follows from edge colouring, and SBnT more; neither has a counterpart in print.
+    schedule has as many steps, by edge colouring, and SBnT more; neither has a counterpart in print.
     """
     for name, problem in PROBLEMS.items():
         for quantity in (*QUANTITIES, IN_PARTS):

@@ -26,7 +26,7 @@ NOTES = notes("fragopoulou_akl", "theorems")
 
 MESSAGE_BYTES = 60
 EXCEPTIONS_8_3 = {3: 2}
-"""Number of nodes for which the printed condition of theorem 8.3 fails, by n; 1 for larger n."""
+"""Number of nodes that break the printed condition of theorem 8.3, by n; 1 for larger n."""
 
 
 def theorems(cache: RunCache) -> Iterator[Section]:
@@ -142,7 +142,7 @@ def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> CachedRu
 
 
 def _subtrees(trial: CachedRun) -> dict[Rank, set[Port]]:
-    """Return the ports by which the messages for each node leave the root."""
+    """Return the ports of the root for the messages to each node."""
     root = trial.journal().filter(pl.col("sender") == 0).select("target", "port").unique().collect()
     found: dict[Rank, set[Port]] = {}
     for target, port in root.rows():

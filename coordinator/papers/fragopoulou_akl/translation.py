@@ -1,8 +1,8 @@
 """Theorems 1, 2 and 4 and rules 1 to 4 of Fragopoulou and Akl 1993, counted in runs and over the whole network.
 
-Theorem 1: the links by which the message of q travels in step i are the links of 12..n, translated by F_q. Theorem 2: if
-they are of different types, no link carries two messages in a step. Theorem 4 and rule 1 are on the two phases of the first
-algorithm; rules 2 to 4 say which links lead closer to 12..n.
+Theorem 1: the links of the message of q in step i are the links of 12..n, translated by F_q. Theorem 2: if they are of
+different types, no link carries two messages in a step. Theorem 4 and rule 1 are on the two phases of the first
+algorithm; rules 2 to 4 name the links that lead closer to 12..n.
 """
 
 from collections import Counter

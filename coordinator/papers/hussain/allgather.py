@@ -1,8 +1,8 @@
 """All-to-all broadcasting in Eisenstein-Jacobi networks: Hussain, section 4.2, Algorithms 3 and 4.
 
 The paper claims that every node receives the N^n - 1 messages of all others, in 3 n M steps of half-duplex links. The claims
-are compared with runs of the algorithm as printed, of its correction, and of the two-phase algorithm, which takes a third
-fewer steps. In the printed reading each node starts a phase once, since only this reading delivers exactly once in one
+are compared with runs of the algorithm as printed, of its correction, and of the two-phase algorithm with a third fewer
+steps. In the printed reading each node starts a phase once, since only this reading delivers exactly once in one
 dimension.
 """
 
@@ -65,7 +65,7 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: CachedRun)
 
 
 RESTARTED = {1: ((1, 2), (2, 3), (3, 4)), 2: ((1, 2),), 3: ()}
-"""alpha of the networks in which Algorithm 4 is taken literally: its traffic grows with (2M)^(2n)."""
+"""alpha of the networks where Algorithm 4 is taken literally: its traffic grows with (2M)^(2n)."""
 RESTARTS = {"of the packet": RestartAllgather, "of the node": RestartOwnAllgather}
 """The message that ALL-TO-ALL(n, 1, phase+1) sends; line 6 does not specify it."""
 

@@ -1,7 +1,7 @@
 """Broadcasting in Eisenstein-Jacobi networks: Hussain, tables 1 to 3 and figures 15 to 22.
 
 Both one-to-all algorithms are run node by node in EJ_{3+4rho}^(n) for n = 1..3, and in the networks of twelve steps with at
-most 226,981 nodes. Larger networks are counted by the generating functions of `ej_counts`, which the runs confirm. The
+most 226,981 nodes. Larger networks are counted by the generating functions of `ej_counts`; the runs confirm these. The
 figures are pictures without numbers in the text; they are drawn from the counts.
 """
 

@@ -39,7 +39,7 @@ def weights(a: int, b: int) -> dict[Coordinates, int]:
 
 
 def _steps(trial: CachedRun) -> dict[int, int]:
-    """Return the step in which each rank first received, 0 for the source."""
+    """Return the step when each rank first received, 0 for the source."""
     nodes = trial.table("nodes").select("rank", "first_step").iter_rows()
     return {rank: step or 0 for rank, step in nodes}
 

@@ -61,7 +61,7 @@ MISPRINTED: Mapping[int, Sequence[tuple[int, int]]] = {
     2: ((2, 3), (3, 4)),
     3: ((3, 4),),
 }
-"""alpha of the networks in which Algorithm 1 runs as printed, by number of dimensions."""
+"""alpha of the networks where Algorithm 1 runs as printed, by number of dimensions."""
 
 
 def misprint(cache: RunCache) -> Iterator[dict[str, object]]:

@@ -25,7 +25,7 @@ NOTES = notes("johnsson_ho", "allgather")
 
 
 def shortest_labelling(trees: Trees) -> int:
-    """Return the fewest cycles in which every tree reaches every node, if all nodes use the same dimension in a cycle.
+    """Return the fewest cycles that take every tree to every node, if all nodes use the same dimension in a cycle.
 
     This is the length of the shortest common supersequence of the ports of all root paths. A breadth-first search goes over
     the progress that a sequence of dimensions makes on each path; every path advances whenever it can.
@@ -67,7 +67,7 @@ class Fewest:
     trees: Callable[[Hypercube], CubeTrees]
     printed: Callable[[int], int]
     searched: int
-    """The largest n for which all sequences of dimensions are searched."""
+    """The largest n where all sequences of dimensions are searched."""
 
 
 TABLE_10 = (

@@ -122,12 +122,12 @@ def claimed(trial: CachedRun, name: str) -> float:
 
 
 def cycles(line: Pipeline, trial: CachedRun) -> int:
-    """Return the cycles in which the links are busy: steps, or start-ups where several packets cross a link in a step."""
+    """Return the busy cycles of the links: steps, or start-ups where several packets cross a link in a step."""
     return int(trial.number("startups" if line.merged else "steps"))
 
 
 def _cases(cache: RunCache, lines: list[Pipeline]) -> Iterator[tuple[Pipeline, int]]:
-    """Return every line at every size for which it is defined."""
+    """Return every line at every size where it is defined."""
     return ((line, n) for line in lines for n in cache.sizes if n >= line.least_n)
 
 

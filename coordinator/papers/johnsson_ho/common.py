@@ -87,7 +87,7 @@ def printed_times(table: int) -> list[PrintedTime]:
 
 
 def time_formula(loads: str, least_startups: str, transfer: str) -> Callable[[CubeCase], Cost]:
-    """Return T from the loads of the heaviest link in each cycle, which add up to the transfer if none is printed."""
+    """Return T from the loads of the heaviest link in each cycle; they add up to the transfer if none is printed."""
 
     def cost(case: CubeCase) -> Cost:
         terms = evaluate_terms(loads, n=case.n, N=case.order)
@@ -193,7 +193,7 @@ def cost_row(
 ) -> dict[str, object]:
     """Return a row of a table of T for the costs as printed, predicted and measured, and the lower bound.
 
-    The ratio to the lower bound compares times for which one start-up costs as much as one of `packets` parts of a message.
+    The ratio to the lower bound compares times if one start-up costs as much as one of `packets` parts of a message.
     The print may differ if `marks` says that it is approximate or an erratum.
     """
     paper, closed, found = costs

@@ -155,7 +155,7 @@ def _figure_10() -> tuple[Figure, bool]:
 
 
 def labelled(trial: CachedRun, tree: int) -> dict[tuple[Rank, Port], str]:
-    """Return the cycle, from 0, in which the first packet of a tree uses each link."""
+    """Return the cycle, from 0, when the first packet of a tree uses each link."""
     first = trial.journal().filter(pl.col("tree") == tree).group_by("sender", "port").agg(pl.col("step").min())
     return {(sender, port): str(step - 1) for sender, port, step in first.collect().iter_rows()}
 

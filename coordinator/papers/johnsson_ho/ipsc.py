@@ -1,7 +1,7 @@
 """The experiments on the Intel iPSC: Johnsson and Ho 1986, section 8, figures 15 to 19.
 
-The machine as the text describes it: one port at a time, 10 Mbit/s; an external packet, which a program sends at once,
-has up to 16 KiB and takes 8 ms to start, and the operating system cuts it into internal packets of 1 KiB that take 6 ms
+The machine as the text describes it: one port at a time, 10 Mbit/s; an external packet, sent at once by a program, has
+up to 16 KiB and takes 8 ms to start, and the operating system cuts it into internal packets of 1 KiB that take 6 ms
 each to start. So b bytes over one hop take 8 ms + 6 ms (ceil(b / 1 KiB) - 1) + 8 b / 10^4 ms; that the 8 ms include the
 first internal packet is an assumption. The figures were pictures and their values are not in the text, nor is the
 length of the messages; this reproduces the statements of the text. Time is virtual: the heaviest links of every cycle,
@@ -31,7 +31,7 @@ EXTERNAL_MS, INTERNAL_MS, BYTE_MS = 8.0, 6.0, 8 / 10**4
 
 
 def milliseconds(size: int) -> float:
-    """Return the time of one hop of `size` bytes, which may need several external packets."""
+    """Return the time of one hop of `size` bytes; it may need several external packets."""
     external, internal = ceil(size / EXTERNAL_BYTES), ceil(size / KIB)
     return EXTERNAL_MS * external + INTERNAL_MS * (internal - external) + BYTE_MS * size
 
@@ -77,7 +77,7 @@ def _figure_15(cache: RunCache) -> Rows:
 
 
 def _slope(rows: Rows, n: int) -> float:
-    """Return the time with packets of 64 bytes relative to packets of 1 KiB, which need 16 times fewer start-ups."""
+    """Return the time with packets of 64 bytes relative to packets of 1 KiB, with 16 times fewer start-ups."""
     times = {int(str(row["external packet"])): float(str(row["measured"])) for row in rows if row["n"] == n}
     return times[64] / times[KIB]
 
@@ -137,7 +137,7 @@ def _figure_16(cache: RunCache) -> Rows:
 def _printed_speedup(n: int, packets: int) -> tuple[str | None, float, float]:
     """Return the printed speed-up of nESBT over SBT, and the smallest and largest speed-up that agree with it.
 
-    The text of figure 17 states n, which is taken to mean at least 10 n packets; table 6 gives the ratio for one packet.
+    The text of figure 17 states n, taken to mean at least 10 n packets; table 6 gives the ratio for one packet.
     """
     if packets == 1:
         return text(Fraction(n, n + 1)), n / (n + 1) - 1e-9, n / (n + 1) + 1e-9

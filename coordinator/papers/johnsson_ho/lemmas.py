@@ -21,7 +21,7 @@ ParentRanks = Mapping[Rank, Rank]
 DirectedEdges = frozenset[tuple[Rank, Port]]
 """Directed edges: sender and dimension."""
 SEARCHED = 3
-"""The largest cube in which all families of edge-disjoint trees are searched."""
+"""The largest cube where all families of edge-disjoint trees are searched."""
 
 
 def lemmas(cache: RunCache) -> Iterator[dict[str, object]]:

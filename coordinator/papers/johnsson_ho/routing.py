@@ -1,7 +1,7 @@
 """The routing rules of section 8 of Johnsson and Ho 1986, read from the hops of runs.
 
-The text states how a node on the iPSC finds the ports of a message from its own address: for broadcasting down nESBT by the
-port on which it came, for personalised communication down SBnT by its destination, and at the source by one table that is
+The text states how a node on the iPSC finds the ports of a message from its own address: for broadcasting down nESBT by
+the port of arrival, for personalised communication down SBnT by its destination, and at the source by one table that is
 rotated from port to port.
 """
 
@@ -44,7 +44,7 @@ def routing(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def forwarded(address: Rank, port: Port, n: int) -> set[Port]:
-    """Return the ports on which a node passes a broadcast packet on that came by `port` (section 8.2)."""
+    """Return the ports where a node passes a broadcast packet on that came by `port` (section 8.2)."""
     if not address >> port & 1:
         return set()
     left = [(port + step) % n for step in range(1, n + 1)]

@@ -2,8 +2,8 @@
 
 On the iPSC/d7 the ratio of the two broadcast times was "approximately n". The length of the message is not in the text; with
 P packets of 1 KiB and both directions of a link in use, theory gives n P cycles for SBT and P + n for nESBT, so the ratio is
-nP / (P + n). A packet of 1 KiB costs a start-up of 8 ms and 0.8 us a byte (10 Mbit/s). Both broadcasts run over TCP on the
-timed clock, which is real time.
+nP / (P + n). A packet of 1 KiB costs a start-up of 8 ms and 0.8 us a byte (10 Mbit/s). Both broadcasts run over TCP on
+the timed clock, in real time.
 """
 
 from collections.abc import Iterator

@@ -159,7 +159,7 @@ def figure_checks() -> Iterator[dict[str, object]]:
 
 
 def _cycle_checks() -> Iterator[dict[str, object]]:
-    """Yield the cycles of figure 3, and the path p_6 of the trees, which passes their dimensions."""
+    """Yield the cycles of figure 3, and the path p_6 of the trees through their dimensions."""
     n, i = SHIFTED, SHIFT
     cycles = cycles_of_shift(n, i)
     expected = [tuple((k + step * i) % n for step in range(n // gcd(n, i))) for k in range(gcd(n, i))]

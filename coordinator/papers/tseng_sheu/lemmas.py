@@ -43,9 +43,9 @@ def _reduce_to(cache: RunCache, n: int, root: str) -> CachedRun:
 
 
 def heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """Check lemmas 5 and 6. A height is the last step in which a tree delivers; congestion counts one segment per tree.
+    """Check lemmas 5 and 6. A height is the last step of a tree's deliveries; congestion counts one segment per tree.
 
-    The path p_i is as long as the level of its end rho^i(r) in tree i: the step in which that tree reaches it.
+    The path p_i is as long as the level of its end rho^i(r) in tree i: the step when that tree reaches it.
     """
     star = StarGraph(n)
     trial = broadcast(cache, n, "congestion2-trees", 60, segments=1)

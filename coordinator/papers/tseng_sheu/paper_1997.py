@@ -26,7 +26,7 @@ from coordinator.papers.tseng_sheu.lemmas import greedy_tree, heights, level_loa
 
 NOTES = notes("tseng_sheu", "paper_1997")
 LARGEST_DRAWN = 5
-"""The largest n for which curves are drawn, unless it is the only size."""
+"""The largest n with curves, unless it is the only size."""
 
 
 def build(cache: RunCache) -> Iterator[Section]:

@@ -110,7 +110,7 @@ def _packets(data: RunData, count: int) -> dict[str, object] | None:
     per step.
 
     If there are too many, all packets that cross a link within a few steps are one entry, without their tree. `count`
-    is the number of packets, of which there are more if outcomes or trees of their segments differ.
+    is the number of packets; there are more packets if outcomes or trees of their segments differ.
     """
     hops = data.hops
     if hops is None:

@@ -1,9 +1,9 @@
 """The trees of a run as its packets show them: the parent of every node in every tree, from the journal.
 
-In a collective from a source, the parent of a node is the neighbour from which the first copy meant for it came;
-towards a target, it is the neighbour to which the node sent its own segments. A unicast over several routes has one
-path per route. The collectives without a root have trees for every origin. Where no packet shows a parent because
-faults kept it away, the schedule of the algorithm does, if it has spanning trees that agree with all packets.
+In a collective from a source, the parent of a node is the neighbour that sent the first copy meant for it; towards a
+target, it is the neighbour that the node sent its own segments to. A unicast over several routes has one path per
+route. The collectives without a root have trees for every origin. Where no packet shows a parent because faults kept it
+away, the schedule of the algorithm does, if it has spanning trees that agree with all packets.
 """
 
 from functools import cache
@@ -24,7 +24,7 @@ from emunode.trees.base import Trees
 DOWN: Final = (Collective.BROADCAST, Collective.SCATTER, Collective.ALLGATHER, Collective.ALLTOALL)
 UP: Final = (Collective.GATHER, Collective.REDUCE)
 CHECKED: Final = (Collective.SCATTER, Collective.ALLTOALL)
-"""Collectives in which a packet for one rank passes others, whose parents it has to agree with."""
+"""Collectives whose packets for one rank pass others, and have to agree with the parents of these."""
 MOST_PARENTS: Final = 60_000
 """Entries of all tables of parents. A larger network without a root has the trees of rank 0 only."""
 MOST_TREES: Final = 64

@@ -29,7 +29,7 @@ class NetworkMap:
 
     @property
     def svg(self) -> str:
-        """The drawing of the whole run, which the script of a page changes."""
+        """The drawing of the whole run; the script of a page changes it."""
         return (
             f'<svg class="map" id="map" viewBox="0 0 1000 {self.layout.height:.0f}" role="img" '
             f'aria-label="{escape(self.scene.topology.title)}">{"".join(self.body(None))}</svg>'

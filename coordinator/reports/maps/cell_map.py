@@ -72,7 +72,7 @@ def _squares(scene: Scene, layout: Layout) -> Squares:
 
 
 def _finish_map(scene: Scene, layout: Layout) -> NetworkMap:
-    """Draw squares in the colour of the step in which their nodes were done, or of the value that they elected."""
+    """Draw squares in the colour of the step when their nodes were done, or of the value that they elected."""
     finish, state = scene.finish, np.zeros(scene.order, dtype=np.int64)
     if scene.votes is not None:
         state = scene.votes.state
@@ -110,7 +110,7 @@ def _finish_map(scene: Scene, layout: Layout) -> NetworkMap:
 
 
 def _of_squares(squares: Squares, finish: Ranks, state: Ranks) -> tuple[Ranks, Ranks]:
-    """Return for each square the mean step (rounded) in which its nodes were done, 0 for never, and their worst state."""
+    """Return for each square the mean step (rounded) when its nodes were done, 0 for never, and their worst state."""
     served = np.bincount(squares.cell, weights=finish > 0)
     mean = np.bincount(squares.cell, weights=finish) / np.maximum(served, 1)
     worst = np.zeros(len(served), dtype=np.int64)

@@ -77,7 +77,7 @@ def _packed(table: pl.DataFrame, columns: Sequence[str], frames: int) -> list[st
 
 
 class Links:
-    """The used links of a run, numbered in the order in which the map holds their paths: by width, sender and port."""
+    """The used links of a run, numbered in the order of their paths in the map: by width, sender and port."""
 
     def __init__(self, scene: Scene, layout: Layout) -> None:
         self.scene, self.layout = scene, layout
@@ -114,7 +114,7 @@ class Links:
 
     @cached_property
     def stops(self) -> list[str]:
-        """A circle at the sender of each link on which packets are withheld."""
+        """A circle at the sender of each link with withheld packets."""
         radius, size = self.layout.radius, max(2.0, 0.22 * self.layout.radius)
         circles = []
         for sender, receiver in self.withheld.select("sender", "receiver").iter_rows():

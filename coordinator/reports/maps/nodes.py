@@ -22,7 +22,7 @@ NODES_WITH_SLICES = 200
 SMALLEST_LETTERS = 8.0
 """Smaller labels (in units of the drawing) are omitted."""
 PHONE_LETTERS = 28.0
-"""Letters on a small screen, on which a drawing of 1000 units is about 350 pixels wide."""
+"""Letters on a small screen: a drawing of 1000 units is about 350 pixels wide there."""
 
 
 class Nodes:

@@ -36,7 +36,7 @@ class Report:
 
     @cached_property
     def picture(self) -> NetworkMap | None:
-        """The drawing of the network, which the script of the page needs too."""
+        """The drawing of the network; the script of the page needs it too."""
         return None if self.scene is None else network_map(self.scene)
 
     @cached_property
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def fault_steps(self) -> list[int]:
-        """The steps in which faults begin."""
+        """The steps when faults begin."""
         return [fault["step"] for fault in self.data.faults if isinstance(fault.get("step"), int)]
 
     @property

@@ -65,7 +65,7 @@ def _delivered(report: Report) -> Lines:
 
 
 def _whole(data: RunData, arrived: int) -> float:
-    """Return the number of segments of which `arrived` did arrive; 0 if it is unknown."""
+    """Return the number of due segments, given the number that `arrived`; 0 if it is unknown."""
     if data.plan is not None and data.plan.spec.collective not in FOLDING:
         return max(arrived, all_segments_due(data.plan))
     ratio = data.get("delivery_ratio")

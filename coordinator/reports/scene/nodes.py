@@ -12,7 +12,7 @@ from emunode.faults.kinds import KINDS, NodeFault
 from emunode.model import ROOTLESS
 
 GIVING = ("gather", "reduce")
-"""Collectives in which a node is judged by its sends, since only the target receives."""
+"""Collectives whose nodes are judged by their sends, since only the target receives."""
 ALL_TO_ALL = ("allgather", "alltoall", "allreduce")
 
 
@@ -38,7 +38,7 @@ def root_of(data: RunData) -> int | None:
 
 
 class NodeMark(NamedTuple):
-    """The mark of a faulty node, with the words for its kind of fault and its state, and the step in which it begins."""
+    """The mark of a faulty node, with the words for its kind of fault and its state, and the step when it begins."""
 
     shape: str
     kind: str

@@ -44,11 +44,11 @@ class Marks(NamedTuple):
     gains: pl.DataFrame
     """Segments that nodes receive for the first time, or that they send without loss: frame, rank, segments."""
     withheld: pl.DataFrame
-    """Directed links on which the sender withholds a packet: frame, sender, port, receiver."""
+    """Directed links where the sender withholds a packet: frame, sender, port, receiver."""
     heard: pl.DataFrame
-    """Segments of which the first copy arrives, intact or altered, where copies are voted on: frame, rank, segments."""
+    """Segments whose first copy arrives, intact or altered, where copies are voted on: frame, rank, segments."""
     votes: pl.DataFrame
-    """Segments on which votes are settled: frame, rank, state, segments."""
+    """Segments with settled votes: frame, rank, state, segments."""
 
 
 def _none(*columns: str) -> pl.DataFrame:
@@ -79,7 +79,7 @@ def marks_of(packets: pl.DataFrame, width: int = 1, *, giving: bool) -> Marks:
 
 
 def withheld_links(journal: pl.LazyFrame, width: int = 1) -> pl.DataFrame:
-    """Return the directed links on which a sender withholds a packet, as in `Marks`."""
+    """Return the directed links where a sender withholds a packet, as in `Marks`."""
     rows = journal.filter(pl.col("outcome").cast(pl.String) == "withheld").select("step", *LINK[1:]).unique()
     return framed(rows.collect(engine="streaming"), width).select(LINK).unique().sort(LINK)
 

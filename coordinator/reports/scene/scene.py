@@ -114,7 +114,7 @@ class Scene:
 
     @cached_property
     def finish(self) -> Ranks:
-        """By rank, the step in which the node was done; 0 for never."""
+        """By rank, the step when the node was done; 0 for never."""
         steps = np.zeros(self.order, dtype=np.int64)
         if self.data.nodes is not None and not self.giving:
             steps[:] = self.data.nodes["last_step"].fill_null(0).to_numpy()
@@ -134,7 +134,7 @@ class Scene:
 
     @cached_property
     def full(self) -> list[int]:
-        """By rank, the segments after which a node is done."""
+        """By rank, the segments that a node needs to be done."""
         if self.votes is not None:
             return self.votes.segments_due
         gained: list[int] = self.gained.tolist()
@@ -214,11 +214,11 @@ class Held:
     have: Ranks
     """By rank, segments received for the first time, or sent."""
     when: Ranks
-    """By rank, the last frame in which that changed, or a vote was settled; -1: never."""
+    """By rank, the last frame when that changed, or a vote was settled; -1: never."""
     heard: Ranks
-    """By rank, segments of which a copy arrived; only where copies were altered."""
+    """By rank, segments with a received copy; only where copies were altered."""
     settled: Ranks
-    """By rank and `State`, segments on which the vote is settled; only where copies were altered."""
+    """By rank and `State`, segments with a settled vote; only where copies were altered."""
 
     def state(self, rank: int, due: int) -> State | None:
         """Return the state of a node by its votes, WAITING while they are open; None before a copy arrived."""

@@ -1,7 +1,7 @@
-"""The results of votes in a run with altered payloads: which nodes hold the right value, a wrong value, or none.
+"""The results of votes in a run with altered payloads: the nodes with the right value, a wrong value, or none.
 
-elections.parquet holds the results of contested votes. All other votes follow from the journal, which lists every copy that
-crossed a link as intact or altered. A vote is open as long as the copies to come may change it (`ballots`).
+elections.parquet holds the results of contested votes. All other votes follow from the journal: it lists every copy
+that crossed a link as intact or altered. A vote is open as long as the copies to come may change it (`ballots`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ WORDS: Mapping[State, str] = {
 }
 _OF: Mapping[str, State] = {"right": State.RIGHT, "none": State.SPLIT, "wrong": State.WRONG}
 ALL_TO_ALL = (Collective.ALLGATHER, Collective.ALLTOALL, Collective.ALLREDUCE)
-"""The collectives in which every rank receives something from every other."""
+"""The collectives that bring every rank something from every other."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class Votes:
     heard: Ranks
     """The step of the first copy; 0 if none arrived."""
     settled: Ranks
-    """The step in which the last of its votes was settled; 0 if nothing arrived."""
+    """The step when the last of its votes was settled; 0 if nothing arrived."""
     due: NDArray[np.bool_]
     """Whether the rank is judged."""
     messages: pl.DataFrame
-    """One row per complete message: whether it is intact, and the step in which that was settled."""
+    """One row per complete message: whether it is intact, and the step when that was settled."""
     expected: int
     """The number of messages due."""
     segments: pl.DataFrame
-    """The `count` of segments by `rank`, `state` and the step in which they were `settled`; ascending."""
+    """The `count` of segments by `rank`, `state` and the step when they were `settled`; ascending."""
     first_copies: pl.DataFrame
-    """The `count` of segments by `rank` and the step in which they were `heard` of; ascending."""
+    """The `count` of segments by `rank` and the step when they were `heard` of; ascending."""
     segments_due: list[int]
     """By rank, the segments due."""
     all_to_all: bool
@@ -109,7 +109,7 @@ class Votes:
 
 
 def votes_of(data: RunData) -> Votes | None:
-    """Return the votes of a run in which an altered copy arrived; None for other runs and for incomplete ones."""
+    """Return the votes of a run with an altered copy that arrived; None for other runs and for incomplete ones."""
     if data.summary.get("corrupt") == 0 or data.hops is None:
         return None
     plan = data.plan
@@ -126,8 +126,8 @@ def votes_of(data: RunData) -> Votes | None:
 def ballots(votes: pl.DataFrame, copies: int) -> pl.DataFrame:
     """Return the votes on every piece, given each vote that was cast: `PIECE`, state, heard, settled.
 
-    A vote is settled in the step in which more than half of `copies` votes are for the right value, or all of them are
-    cast. If that never happens, `settled` is null: the vote is open until the run ends.
+    A vote is settled as soon as more than half of `copies` votes are for the right value, or all of them are cast. If
+    that never happens, `settled` is null: the vote is open until the run ends.
     """
     piece = list(PIECE)
     cast = votes.select(*PIECE, "step", "right").sort("step")
@@ -179,7 +179,7 @@ class BallotBox:
         return heard.sort("step", "rank"), settled.sort("step", "rank", "state")
 
     def close(self) -> pl.DataFrame:
-        """Count for each rank the segments on which votes are still open, by the state in which the votes end."""
+        """Count for each rank the segments with open votes, by the final state of the votes."""
         if self._votes is None:
             return pl.DataFrame(schema={"rank": pl.Int64, "state": pl.Int64, "count": pl.Int64})
         found = ballots(self._votes, self._copies).rename({self._who: "rank"})
@@ -235,7 +235,7 @@ def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Vote
 def segments_due(plan: Plan) -> list[int]:
     """Count for each rank the segments that are due to a node in the run, or in a gather the segments that it gives.
 
-    A node to which nothing is due has the number of the other nodes: a faulty node is drawn with its share of that
+    A node with nothing due to it has the number of the other nodes: a faulty node is drawn with its share of that
     number.
     """
     return _without_zeros(_segments_by_rank(plan))
