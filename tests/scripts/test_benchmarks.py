@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +20,9 @@ from benchmarks.figure import draw
 from benchmarks.interleaved import interleave
 from benchmarks.record import BARE, Note, Options, Row
 from benchmarks.results import Document, Measured, read_document, rows_of, write_document
-from benchmarks.sections import peers, versions
+from benchmarks.sections import control, peers, versions
 from benchmarks.subprocesses import ProgramError, run_program
+from coordinator.networks.control_tree import FAN_OUT, tree_parents
 from emunode.errors import ScenarioError
 from tests.command_line import ROOT, SECONDS, Running, command
 
@@ -325,3 +327,11 @@ def test_an_interrupt_leaves_no_process(number: signal.Signals, tmp_path: Path) 
     assert (ended.status, ended.err.strip()) == (130, "scripts/bench: interrupted")
     _, alive = psutil.wait_procs(children, SECONDS)
     assert not alive
+
+
+@pytest.mark.parametrize("hosts", [200, 256, 1000])
+def test_a_child_costs_the_same_beside_other_work(hosts: int) -> None:
+    parents = tree_parents(hosts, FAN_OUT)
+    children = Counter(parents)
+    seconds = [0.4 + 0.07 * children[host] for host in range(hosts)]
+    assert control.cost_of_child(seconds, parents) == pytest.approx(0.07)

@@ -1,13 +1,15 @@
 """Control of many hosts: processes with one node each, steps without packets, and what a host costs.
 
 A step of all hosts goes through the tree of control, and then by an order to each host. Processor time is read from the
-scheduler, in nanoseconds.
+scheduler, in nanoseconds. What a child costs its parent is the difference between hosts with and without children in the
+same steps: other work on the machine slows both alike.
 """
 
 import resource
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from time import perf_counter, process_time
 
 import psutil
@@ -15,7 +17,7 @@ import trio
 
 from benchmarks.networks import network_up, plan_of
 from benchmarks.record import Note, Options, Row, Section
-from coordinator.networks.control_tree import FAN_OUT, TREE_HOSTS, tree_parents
+from coordinator.networks.control_tree import COORDINATOR, FAN_OUT, TREE_HOSTS, tree_parents
 from coordinator.networks.host_network import HostNetwork
 from coordinator.planning.plan import Plan
 
@@ -30,19 +32,29 @@ SAMPLE = 20
 DESCRIPTORS = 20_000
 
 
-def processor_seconds(pids: list[int]) -> float:
-    """Return the processor time of these processes so far."""
-    return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids) / 1e9
+def processor_seconds(pids: Sequence[int]) -> list[float]:
+    """Return the processor time of each of these processes so far."""
+    return [int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9 for pid in pids]
 
 
-async def steps_of(network: HostNetwork, first: int, count: int, everyone: bool) -> tuple[float, float, float]:
+async def steps_of(network: HostNetwork, first: int, count: int, everyone: bool) -> tuple[float, float, list[float]]:
     """Run steps without packets; return milliseconds of a step, and processor time of coordinator and hosts in each."""
-    times, hosts, own = [], processor_seconds(network.pids), process_time()
+    times, before, own = [], processor_seconds(network.pids), process_time()
     for step in range(first, first + count):
         began = perf_counter()
         await network.barrier.step(step, (), everyone=everyone)
         times.append(perf_counter() - began)
-    return median(times) * 1000, (process_time() - own) / count, (processor_seconds(network.pids) - hosts) / count
+    own = process_time() - own
+    after = processor_seconds(network.pids)
+    return median(times) * 1000, own / count, [(now - then) / count for then, now in zip(before, after, strict=True)]
+
+
+def cost_of_child(seconds: Sequence[float], parents: Sequence[int]) -> float:
+    """Return what a child costs the host that orders it, from the processor time of each host in a step of the tree."""
+    children = Counter(parent for parent in parents if parent != COORDINATOR)
+    leaves = [spent for host, spent in enumerate(seconds) if host not in children]
+    inner = [spent for host, spent in enumerate(seconds) if host in children]
+    return (mean(inner) - mean(leaves)) * len(inner) / children.total()
 
 
 async def measure(plan: Plan, steps: int) -> list[Row]:
@@ -62,12 +74,10 @@ async def measure(plan: Plan, steps: int) -> list[Row]:
         network.barrier.leave_tree()
         direct, own, alone = await steps_of(network, step + 1 + 2 * steps, steps, True)
         found.append(Row(subject, "step of all hosts, each ordered", direct, "ms"))
-        parents = tree_parents(hosts, FAN_OUT)
-        passed_on = sum(parent >= 0 for parent in parents)
         found.append(Row(subject, "coordinator, for each host it orders", own / hosts * 1e6, "us of CPU time"))
-        found.append(Row(subject, "host, for an order", alone / hosts * 1e6, "us of CPU time"))
-        relayed = max(0.0, in_tree - alone) / passed_on * 1e6
-        found.append(Row(subject, "host, for each child", relayed, "us of CPU time"))
+        found.append(Row(subject, "host, for an order", mean(alone) * 1e6, "us of CPU time"))
+        child = cost_of_child(in_tree, tree_parents(hosts, FAN_OUT)) * 1e6
+        found.append(Row(subject, "host, for each child", child, "us of CPU time"))
     return found
 
 
