@@ -270,7 +270,8 @@ class RealNumbers(NamedTuple):
     rounding: Rounding = Rounding.EACH
     source: NumberSource = NumberSource.GENERATED
     data: bytes = b""
-    """The user's numbers in little-endian storage: all elements of the first rank that owns data, then of the next one."""
+    """The user's numbers in little-endian storage: all elements of the first rank that owns data, then of the next one.
+    In the process that holds them as an array, a view of that."""
     fixed_order: bool = False
     """Whether one fold tree serves all chunks, and partial results travel in parts: `emunode.algorithms.fixed_order`."""
 

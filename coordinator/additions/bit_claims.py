@@ -99,7 +99,8 @@ def bits_of(
         "values": numbers.option,
         "rounding": str(numbers.rounding),
         "elements": results.numbers.shape[1],
-        "results_hash": results.hash,
+        # A function: the digest of large results takes longer than their additions, and few readers ask for it.
+        "results_hash": lambda: results.hash,
         **(
             {} if trees is None else {"tree_digests": trees.digests[:24], "mean_tree_depth": round(trees.mean_depth, 4)}
         ),

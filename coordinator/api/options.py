@@ -56,9 +56,10 @@ def _held(data: object, values: Mapping[str, object]) -> str:
         sha256 = values.get("network_sha256")
         topology = load_topology(str(values["topology"]), None if sha256 is None else str(sha256))
         try:
-            data = np.stack([np.asarray(data(rank)) for rank in topology.data_ranks])
+            rows = np.stack([np.asarray(data(rank)) for rank in topology.data_ranks])
         except ValueError as error:
             raise ScenarioError("data", repr(data), f"arrays of one shape for all ranks: {error}") from None
+        return hold_contributions(rows, fresh=True)
     return hold_contributions(np.asarray(data))
 
 

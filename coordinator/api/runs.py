@@ -124,6 +124,8 @@ class Run(Judged):
     @property
     def verdict(self) -> Verdict:
         """`holds`, `violated` or `undecided`; the latter also for a stored run without a verdict that can be read."""
+        if self.finished is not None:
+            return self._fresh.verdict
         stored = self.summary.get("verdict")
         return Verdict(stored) if stored in list(Verdict) else Verdict.UNDECIDED
 

@@ -80,7 +80,7 @@ class Origin:
             if parted is not None:
                 raise RunError(f"the first {self.step} steps differ from the steps of {self.name}: {parted}")
         record = {BRANCH_OF: self.name, BRANCH_STEP: self.step, BRANCH_HASH: self.journal_hash}
-        return replace(finished, summary={**finished.summary, **record})
+        return replace(finished, make_summary=lambda: {**finished.summary, **record})
 
 
 def branch_folder(out: Path | None, number: int) -> Path | None:

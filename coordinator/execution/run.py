@@ -108,9 +108,12 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> Finished
     )
     conclusion = conclude(plan, history, derived=derived_claims)
     execution.undecided = conclusion.ruling.undecided
-    summary = summarize(conclusion.plan, conclusion, journal, execution)
     return FinishedRun(
-        plan=conclusion.plan, summary=summary, conclusion=conclusion, execution=execution, journal=journal.frame
+        plan=conclusion.plan,
+        make_summary=partial(summarize, conclusion.plan, conclusion, journal, execution),
+        conclusion=conclusion,
+        execution=execution,
+        journal=journal.frame,
     )
 
 

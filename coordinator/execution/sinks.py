@@ -3,8 +3,10 @@
 import os
 import traceback
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
 
@@ -29,11 +31,17 @@ class FinishedRun(Judged):
     """A finished run: its summary, with the plan and the conclusion behind it."""
 
     plan: Plan
-    summary: dict[str, object]
+    make_summary: Callable[[], dict[str, object]]
     conclusion: Conclusion
     execution: ExecutionResult
     journal: pl.LazyFrame
     """Every hop."""
+
+    # Made when it is first used: the digest of large results takes longer than all of their additions.
+    @cached_property
+    def summary(self) -> dict[str, object]:
+        """The content of summary.json."""
+        return self.make_summary()
 
     @property
     def judgements(self) -> list[Judgement]:
@@ -168,7 +176,7 @@ class DirectorySink(Sink[RunResult]):
         frame = pl.scan_parquet(directory.final / FILE, glob=False)
         result = RunResult(
             plan=finished.plan,
-            summary=finished.summary,
+            make_summary=lambda: finished.summary,
             conclusion=finished.conclusion,
             execution=finished.execution,
             journal=frame,
@@ -219,7 +227,14 @@ class MemorySink(Sink[MemoryRun]):
 
     def finish(self, finished: FinishedRun) -> MemoryRun:
         """Add the log to the result."""
-        return MemoryRun(**vars(finished), log=self._log())
+        return MemoryRun(
+            plan=finished.plan,
+            make_summary=lambda: finished.summary,
+            conclusion=finished.conclusion,
+            execution=finished.execution,
+            journal=finished.journal,
+            log=self._log(),
+        )
 
     def close(self) -> None:
         """Close the file of the events."""

@@ -82,7 +82,7 @@ class Findings(NamedTuple):
 
     metrics: Mapping[str, Metric] = {}
     summary: Mapping[str, object] = {}
-    """Other keys of `summary.json`, with plain values."""
+    """Other keys of `summary.json`, with plain values, or with functions that return them when the summary is made."""
     replaced: bool = False
     """Whether the deliveries of `repetition` replace the deliveries of the first run, or a single node is left."""
     repetition: Repetition | None = None

@@ -103,7 +103,7 @@ class Conclusion:
         dropped = [each.record() for each in dropped_claims(self.plan, self.dropped)]
         unjudged = self.plan.algorithm.unjudged
         return {
-            **self.measurement.stated,
+            **{name: value() if callable(value) else value for name, value in self.measurement.stated.items()},
             **({"dropped_claims": dropped} if dropped else {}),
             **({"unjudged": unjudged} if unjudged else {}),
         }

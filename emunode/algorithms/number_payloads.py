@@ -67,7 +67,7 @@ class NumberPayloads(Payloads):
             return self._sent.negative_zeros(self.segment_bytes(owner, segment) // self.element_bytes).tobytes()
         if len(operands) == 1 and isinstance(operands[0], bytes):
             return operands[0]
-        return sum_in_order(self._sent, map(self._sent.read, operands)).tobytes()
+        return sum_in_order(self._sent, map(self._sent.read, operands))
 
     def operand(self, rank: Rank, target: Rank, segment: int) -> bytes:
         # An array: a rank that adds needs no bytes of its own numbers, and a copy takes longer than an addition.
@@ -146,7 +146,7 @@ class FixedOrderPayloads(NumberPayloads):
             return folded
         # Something is missing: the sum of what there is, by rank.
         found = [numbers for _, numbers in self._tree.in_order(self._absorbed([folded], owner, segment))]
-        return sum_in_order(self._sent, found).tobytes() if found else self._nothing(owner, segment)
+        return sum_in_order(self._sent, found) if found else self._nothing(owner, segment)
 
     def operand(self, rank: Rank, target: Rank, segment: int) -> bytes:
         # The part itself: a rank that adds needs no bytes of its own numbers.

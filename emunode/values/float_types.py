@@ -6,11 +6,14 @@ differ in payload and sign. bfloat16 is stored as 16-bit words, the upper halves
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from io import BytesIO
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+PIECE: Final = 2**14
+"""Elements that are added together: they stay in the cache from one addition to the next."""
 FloatArray = NDArray[Any]
 """Numbers of one type in storage form: floats, or the 16-bit words of bfloat16."""
 Doubles = NDArray[np.float64]
@@ -52,22 +55,43 @@ class FloatType:
         """Return the numbers of a payload, without a copy."""
         return np.frombuffer(payload, self.storage)
 
-    def add(self, left: FloatArray, right: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Return the sums, each rounded once, with every NaN replaced by `nan`; in `out` if that is given."""
+    def add(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the sums, each rounded once, with every NaN replaced by `nan`."""
+        total = np.empty_like(left)
+        self.add_in_order([left, right], total)
+        return total
+
+    def add_in_order(self, operands: Sequence[FloatArray], total: FloatArray) -> None:
+        """Put the left-deep sum of at least two arrays into `total`: the first and the second, then the third, and so on.
+
+        Each addition rounds once. Every NaN of the sum is replaced by `nan`.
+        """
         with np.errstate(invalid="ignore", over="ignore"):
-            total: FloatArray = np.add(left, right, out=out)
-        undefined = np.isnan(total)
+            for start in range(0, len(total), PIECE):
+                place = slice(start, start + PIECE)
+                self._add_piece([each[place] for each in operands], total[place])
+
+    def _add_piece(self, operands: Sequence[FloatArray], total: FloatArray) -> None:
+        first, second, *others = operands
+        np.add(first, second, out=total)
+        for other in others:
+            np.add(total, other, out=total)
+        # Once, at the end: what is added to a NaN is a NaN, whatever its payload.
+        undefined = self.undefined(total)
         if undefined.any():
             np.copyto(total, self.nan, where=undefined)
-        return total
 
     def negative_zeros(self, count: int) -> FloatArray:
         """Return -0, the neutral element of addition, `count` times."""
         return self.rounded(np.full(count, -0.0))
 
+    def undefined(self, numbers: FloatArray) -> NDArray[np.bool_]:
+        """Return whether each number is a NaN."""
+        return np.isnan(numbers)
+
     def canonical(self, numbers: FloatArray) -> FloatArray:
         """Return the numbers with every NaN replaced by `nan`; the same array if it has no NaN."""
-        undefined = np.isnan(numbers)
+        undefined = self.undefined(numbers)
         if undefined.any():
             numbers = np.where(undefined, self.nan, numbers)
         return numbers
@@ -97,18 +121,16 @@ class Bfloat16(FloatType):
     def nan(self) -> FloatArray:
         return np.array(0x7FC0, "<u2")
 
-    def add(self, left: FloatArray, right: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        # 24 >= 2 * 8 + 2 bits: rounding the float32 sum again gives the sum rounded once.
-        with np.errstate(invalid="ignore", over="ignore"):
-            total = self._from_single(_single(left) + _single(right))
-        if out is None:
-            return total
-        out[...] = total
-        return out
+    def _add_piece(self, operands: Sequence[FloatArray], total: FloatArray) -> None:
+        left, *others = operands
+        for other in others:
+            # 24 >= 2 * 8 + 2 bits: rounding the float32 sum again gives the sum rounded once.
+            left = self._from_single(_single(left) + _single(other))
+        total[...] = left
 
-    def canonical(self, numbers: FloatArray) -> FloatArray:
-        undefined = (numbers & 0x7FFF) > 0x7F80
-        return np.where(undefined, self.nan, numbers) if undefined.any() else numbers
+    def undefined(self, numbers: FloatArray) -> NDArray[np.bool_]:
+        undefined: NDArray[np.bool_] = (numbers & 0x7FFF) > 0x7F80
+        return undefined
 
     def rounded(self, numbers: Doubles) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -148,20 +170,14 @@ PROBED_AT_END: Final = {"bfloat16": (2.0**30, 1.0), "float16": (2.0**15, 2.0**-1
 """(M, e) of probes with `Rounding.END`, by type: M swallows e in float32, and the result is exact in the type."""
 
 
-PIECE: Final = 2**14
-"""Elements that are added together: they stay in the cache from one addition to the next."""
-
-
-def sum_in_order(kind: FloatType, operands: Iterable[FloatArray]) -> FloatArray:
-    """Return the left-deep sum of at least one array: the first and the second, then the third, and so on."""
+def sum_in_order(kind: FloatType, operands: Iterable[FloatArray]) -> bytes:
+    """Return the bytes of the left-deep sum of at least one array: the first and the second, then the third, and so on."""
     # Not from zero, which would turn -0 into +0, and not `np.sum`, which adds in pairs.
-    first, *others = operands
-    if not others:
-        return first
-    total = np.empty_like(first)
-    for start in range(0, len(first), PIECE):
-        place = slice(start, start + PIECE)
-        left, piece = first[place], total[place]
-        for other in others:
-            left = kind.add(left, other[place], out=piece)
-    return total
+    arrays = list(operands)
+    if len(arrays) == 1:
+        return arrays[0].tobytes()
+    # Added where the bytes are to be: a copy of the sum would take longer than its additions.
+    payload = BytesIO(bytes(arrays[0].nbytes))
+    with payload.getbuffer() as buffer:
+        kind.add_in_order(arrays, np.frombuffer(buffer, kind.storage))
+    return payload.getvalue()

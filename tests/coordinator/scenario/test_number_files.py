@@ -8,7 +8,7 @@ import pytest
 from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 
 from coordinator.scenario import number_files
-from coordinator.scenario.number_files import read_contributions
+from coordinator.scenario.number_files import hold_contributions, read_contributions
 from emunode.errors import RunError, ScenarioError
 from emunode.model import MOST_ELEMENTS, NumberType
 from emunode.values.float_types import FLOAT_TYPES
@@ -99,3 +99,44 @@ def test_hosts_receive_the_data_in_parts(
     hosted = Case(S_3, *faults, data=saved(tmp_path, ROWS), driver="local", **more)
     assert hosted.summary["results_hash"] == case.summary["results_hash"]
     assert hosted.summary["journal_hash"] == case.summary["journal_hash"]
+
+
+@pytest.mark.parametrize("kind", ["<f4", "<f8", "<f2", "<u2"])
+def test_names_of_arrays_tell_all_bits_apart(kind: str) -> None:
+    array = np.zeros((3, 100_001), kind)
+    names = {hold_contributions(array)}
+    for place in (0, 7, 50_000, -1):
+        other = array.copy()
+        other.view("u1")[-1, place] = 128
+        names.add(hold_contributions(other))
+    names |= {hold_contributions(array.reshape(1, -1)), hold_contributions(array.astype(">f8"))}
+    assert len(names) == 7
+    assert hold_contributions(array[:, ::-1]) in names
+
+
+def test_equal_digests_of_other_arrays_get_other_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(number_files, "_fingerprint", lambda _: "same")
+    one, other = (hold_contributions(np.full((2, 2), number)) for number in (1.0, 2.0))
+    assert one != other
+    assert hold_contributions(np.full((2, 2), 1.0)) == one
+    assert np.frombuffer(read_contributions(other, NumberType.FLOAT64, 2)).tolist() == [2.0] * 4
+
+
+def test_held_arrays_are_copies_and_old_ones_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    name = hold_contributions(array)
+    array[:] = 0
+    data = read_contributions(name, NumberType.FLOAT64, 2)
+    assert isinstance(data, memoryview)
+    assert data.readonly
+    assert np.frombuffer(data).tolist() == [0, 1, 2, 3, 4, 5]
+    monkeypatch.setattr(number_files, "MOST_HELD_BYTES", 64)
+    newest = hold_contributions(np.ones((2, 3)))
+    assert len(read_contributions(newest, NumberType.FLOAT64, 2)) == 48
+    with pytest.raises(ScenarioError, match="does not hold, or no longer"):
+        read_contributions(name, NumberType.FLOAT64, 2)
+
+
+def test_arrays_of_objects_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="an array of floats, not of objects"):
+        hold_contributions(np.array([[None, 1.0]]))
