@@ -45,7 +45,7 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 class PipeOutput(io.FileIO):
-    """Standard output or standard error, which discards further text after its reader has gone.
+    """Standard output or standard error. It discards further text after its reader has gone.
 
     `coordinator run .. | head -1` therefore ends with the status of the run.
     """

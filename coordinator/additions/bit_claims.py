@@ -216,7 +216,7 @@ def _independent_of_root(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
 
 
 def _independent_of_zero_ranks(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
-    """Compare the trees with the trees of larger networks, from which the leaves of the further ranks are taken out."""
+    """Compare the trees with the trees of larger networks, after the leaves of the further ranks are taken out."""
     claim = partial(BitClaim, "bits_independent_of_zero_ranks")
     tried = []
     for more in JOINING:

@@ -1,4 +1,4 @@
-"""Two results of real numbers: which elements differ, and the first addition at which their fold trees part."""
+"""Two results of real numbers: the elements that differ, and the first addition where their fold trees part."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def compared_results(
 
 
 def _parted(element: int, first: Algorithm | None, second: Algorithm | None) -> list[str] | None:
-    """Return the first additions at which the trees of an element part, one text if they do not; None if unknown."""
+    """Return the first additions where the trees of an element part, one text if they do not; None if unknown."""
     if first is None or second is None:
         return None
     try:

@@ -1,8 +1,8 @@
 """Fold trees: the order of the additions that make one element of a result. The bits of a sum depend on nothing else.
 
 Leaves are contributions, by rank; an inner node is one addition, of what a rank has (left) and what comes in (right).
-Addition is commutative bit by bit, so trees that differ only in the order of operands give equal bits: they have the same
-canonical text, in which the part with the smallest leaf stands on the left.
+Addition is commutative bit by bit, so trees that differ only in the order of operands give equal bits: they have the
+same canonical text, with the part with the smallest leaf on the left.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ def fold_in_order(operands: Sequence[FoldTree]) -> FoldTree:
 
 
 def parting_node(one: FoldTree, other: FoldTree) -> tuple[FoldTree, FoldTree] | None:
-    """Return the first nodes, from the roots down, at which two trees add different parts; None for equal bits.
+    """Return the first nodes, from the roots down, where two trees add different parts; None for equal bits.
 
     Both nodes add the same contributions, in another way.
     """
@@ -142,7 +142,7 @@ def _ranks(tree: FoldTree) -> list[Rank]:
 
 
 def additions_at(tree: FoldTree, places: Mapping[FoldTree, Rank]) -> dict[Rank, int]:
-    """Count the additions of a tree by the rank where each happened, which `places` has for each of them."""
+    """Count the additions of a tree by their ranks; `places` has the rank of each addition."""
     counts: dict[Rank, int] = {}
     pending = [tree]
     while pending:
@@ -154,7 +154,7 @@ def additions_at(tree: FoldTree, places: Mapping[FoldTree, Rank]) -> dict[Rank, 
 
 
 def describe_parting(one: FoldTree, other: FoldTree) -> str:
-    """Return the first addition at which two trees part, in words."""
+    """Return the first addition where two trees part, in words."""
     nodes = parting_node(one, other)
     if nodes is None:
         return "equal trees"

@@ -1,6 +1,6 @@
 """The fold trees of an algorithm, by executing its rules with trees in place of numbers.
 
-A rule never looks into a payload: it hands contributions and partial results to the payloads of the run, which fold them.
+A rule never looks into a payload: it hands contributions and partial results to the payloads of the run to fold them.
 So the same rules, given contributions that are leaves, leave at every rank the tree of each part of its result.
 """
 
@@ -74,9 +74,9 @@ class SentResult(NamedTuple):
     target: Rank
     segment: int
     parts: int
-    """The number of sums in which the partial result travels; more than 1 only in the fixed order."""
+    """The number of sums that make up the partial result on its way; more than 1 only in the fixed order."""
     complete: bool
-    """Whether the partial result is the whole sum, which travels without a name."""
+    """Whether the partial result is the whole sum; the whole sum travels without a name."""
 
 
 class FoldTrees:
@@ -201,7 +201,7 @@ def _trees_in(payload: object) -> Iterator[FoldTree]:
 
 
 def _bare(spec: CollectiveSpec) -> CollectiveSpec:
-    """Return the job without protocols, which the plain loop of rules does not execute, and without own data."""
+    """Return the job without protocols (the plain loop of rules does not execute them), and without own data."""
     numbers = spec.numbers or RealNumbers(NumberType.FLOAT32)
     return spec.without_protocols()._replace(numbers=numbers._replace(data=b""))
 

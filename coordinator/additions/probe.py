@@ -1,8 +1,8 @@
 """The fold tree from results alone: a judge that trusts no schedule, for programs and libraries of any kind.
 
 For ranks a < b let a contribute M, b contribute -M and all others e, where e is swallowed by M. The sum of P ranks is then
-e (P - L) with L the leaves below the addition at which a and b meet. Below that addition are exactly the ranks c with
-L(a, c) <= L(a, b), so all pairs together determine the tree up to the order of operands.
+e (P - L) with L the leaves below the addition where a and b meet. Below that addition are exactly the ranks c with L(a,
+c) <= L(a, b), so all pairs together determine the tree up to the order of operands.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from emunode.values.contributions import probe_numbers, probe_pairs
 from emunode.values.float_types import FloatArray, FloatType
 
 Meetings = Mapping[tuple[Rank, Rank], int]
-"""By pair of ranks, the lower first: the leaves below the addition at which their contributions meet."""
+"""By pair of ranks, the lower first: the leaves below the addition where their contributions meet."""
 
 
 def read_meetings(results: FloatArray, kind: FloatType, rounding: Rounding, ranks: Sequence[Rank]) -> Meetings:

@@ -33,7 +33,7 @@ class ProbedResults(NamedTuple):
     """The reading of a probe."""
 
     trees: FoldTrees
-    """The trees that the results reveal, of all parts from which one can be read."""
+    """The trees that the results reveal, of all parts with a readable tree."""
     contradictions: Sequence[Contradiction]
 
 

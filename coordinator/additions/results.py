@@ -27,8 +27,8 @@ class ResultArray(NamedTuple):
     """The results that ranks ended with."""
 
     numbers: FloatArray
-    """Of shape (rows, elements): a row for each rank that owns data, or one row where each element is at one rank. A missing
-    element has a word of ones, which is no number of any sum."""
+    """Of shape (rows, elements): a row for each rank that owns data, or one row where each element is at one rank. A
+    missing element has a word of ones: this is no number of any sum."""
     type: NumberType
 
     @property

@@ -145,7 +145,7 @@ class _Walk:
         none = np.zeros(count, np.bool_)
         self._found = Followed(none, none.copy(), none.copy(), none.copy(), np.zeros(count, np.int64))
         self._births: dict[Rank, Step] = {}
-        """The step in which the present life of a rank began, for ranks that have recovered."""
+        """The step when a rank last recovered, for ranks that have recovered."""
         self._own = own_contributions(plan)
 
     def walk(self) -> Followed:
@@ -248,7 +248,7 @@ def _flow(schedule: Schedule, found: Followed) -> Flow:
 
 
 def _faulty(plan: Plan) -> Bits:
-    """Return the ranks to which nothing is due, as a bit row of a single trial."""
+    """Return the ranks with nothing due to them, as a bit row of a single trial."""
     rows = no_trials(plan.topology.order, 1)
     ranks = np.array(sorted(plan.states), np.int64)
     mark(rows, ranks, np.zeros(len(ranks), np.int64))

@@ -46,24 +46,24 @@ class BatchOutcome:
     expected: Indices
     """Messages due to healthy ranks."""
     delivered: Indices
-    """Messages of which every piece arrived, intact or not."""
+    """Messages with every piece received, intact or not."""
     intact: Indices
     unserved: Indices
     """Healthy ranks that miss a message due to them."""
     decided: NDArray[np.bool_]
     """Whether a trial enters the statistics: no single source or target is faulty, and some message is due."""
     steps: Indices
-    """The last step in which anything is sent."""
+    """The last step with a send."""
     segments: Indices
     """Segments sent, whether they arrive or not."""
     packets: Indices
     least_copies: Indices
     """Fewest intact copies of a piece, over the pieces due to healthy ranks; 0 where a message is missing."""
     elected: NDArray[np.int64]
-    """Pieces due for which the right value, a wrong one or none was elected: three rows."""
+    """Due pieces whose right value, a wrong value or no value was elected: three rows."""
     latencies: Latencies | None
     missing: Bits
-    """By receiver, in the order of `BatchEngine.ranks`: the trials in which it is healthy and misses a message."""
+    """By receiver, in the order of `BatchEngine.ranks`: the trials where it is healthy and misses a message."""
 
     @property
     def served(self) -> NDArray[np.bool_]:
@@ -163,7 +163,7 @@ class BatchEngine:
         )
 
     def faulty(self, batch: FaultBatch) -> Bits:
-        """Return for each rank the trials in which it has a fault of its own at any time."""
+        """Return for each rank the trials where it has a fault of its own at any time."""
         rows = no_trials(self.plan.topology.order, batch.words)
         for episode, struck in batch.effects.items():
             if not episode.on_links:
@@ -177,7 +177,7 @@ class BatchEngine:
         return sorted(self.ranks[bits.astype(np.bool_)].tolist())
 
     def informed(self, batch: FaultBatch) -> Iterator[tuple[Step, Bits]]:
-        """Yield for each step, by receiver (in the order of `ranks`), the trials in which the receiver has all of its
+        """Yield for each step, by receiver (in the order of `ranks`), the trials where the receiver has all of its
         messages.
 
         Each piece counts from the first right copy of it. Rows of ranks that are faulty, and of messages that are not due,
@@ -203,7 +203,7 @@ class BatchEngine:
     # --- what is due -------------------------------------------------------------------------------------------------
 
     def _owed(self, healthy: Bits, receiver: Indices, owner: Indices) -> Bits:
-        """Return the trials in which messages of these owners are due to these receivers."""
+        """Return the trials where messages of these owners are due to these receivers."""
         rows = healthy[receiver]
         return rows & healthy[owner] if self._silent else rows
 
@@ -261,7 +261,7 @@ class BatchEngine:
     def _elections(
         self, flow: Flow, arrived: Bits, intact: Bits, right: Sequence[Bits], healthy: Bits, trials: int
     ) -> NDArray[np.int64]:
-        """Return the pieces due for which the right value, a wrong one or none was elected."""
+        """Return the due pieces whose right value, a wrong value or no value was elected."""
         copies, won = self._due.copies, np.zeros_like(arrived)
         if flow.wrong is not None and flow.apart is not None:
             # Votes are cast by copies that arrive; a wrong copy is either the common forgery or has a value of its own.
@@ -298,7 +298,7 @@ def _joined(parts: Sequence[BatchOutcome]) -> BatchOutcome:
 
 
 def batch_engine_of(plan: Plan) -> BatchEngine:
-    """Return the engine of a plan for which `why_inexact` has no reason. Raises InexactError."""
+    """Return the engine of a plan. Raises InexactError if `why_inexact` has a reason."""
     # Faults come with each batch; the faults of the plan must not enter the schedule.
     free = replace(plan, faults=(), records=())
     # The traced run is counted by the code for journals: if the schedule does not deliver everything, no result can be

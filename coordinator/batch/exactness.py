@@ -12,7 +12,7 @@ from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, states_effe
 from emunode.model import FOLDING, FaultKnowledge
 
 HOP_BYTES: Final = 350
-"""Memory per hop of a schedule and its groups while they are made. Measured: 170 to 330, of which 130 to 210 remain."""
+"""Memory per hop of a schedule and its groups while they are made. Measured: 170 to 330; of these 130 to 210 remain."""
 PASS_BYTES: Final = 2**26
 """Memory of the rows of one pass, about; trials beyond it wait for the next pass."""
 LEAST_BYTES: Final = 8

@@ -102,7 +102,7 @@ class FaultBatch:
 
 
 def episodes_of(faults: Sequence[Fault]) -> Iterator[tuple[Episode, Place]]:
-    """Yield the effects of faults with their places; the faults are in the order in which they take effect."""
+    """Yield the effects of faults with their places; the faults are in the order of their effects."""
     streams = _streams(faults)
     for place, spells in FaultTimeline(faults).spells.items():
         for interval, effect, fault in spells:
@@ -135,7 +135,7 @@ def effects_of(faults: Sequence[Fault], arcs: Arcs) -> Iterator[tuple[Episode, i
 
 
 def batch_of(arcs: Arcs, sets: Sequence[Sequence[Fault]], seeds: Sequence[int] | None = None) -> FaultBatch:
-    """Return a batch of given sets of faults, one per trial; each set is in the order in which its faults take effect."""
+    """Return a batch of given sets of faults, one per trial; each set is in the order of its faults' effects."""
     batch = FaultBatch(arcs, len(sets), seeds)
     struck: dict[Episode, tuple[list[int], list[int]]] = {}
     for trial, faults in enumerate(sets):

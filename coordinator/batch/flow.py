@@ -1,7 +1,7 @@
 """The effect of a batch of fault sets on every hop of a schedule, as bit rows.
 
-The hops of a step depend on hops of earlier steps only, so one pass over the steps decides for every hop the trials in which
-it is sent, arrives, and holds the right content.
+The hops of a step depend on hops of earlier steps only, so one pass over the steps decides for every hop the trials
+where it is sent, arrives, and holds the right content.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ class Flow:
     apart: Bits | None
     """The wrong copies with a value of their own; other wrong copies have the common forgery."""
     steps: Indices
-    """By trial, the last step in which anything is sent."""
+    """By trial, the last step with a send."""
     segments: Indices
     """By trial, the segments sent, whether they arrive or not."""
     packets: Indices
@@ -64,7 +64,7 @@ class StepHops:
     beginning.
     """
     packets: Indices
-    """Positions of the hops with which a packet begins; the other hops of a packet follow."""
+    """Positions of the first hops of packets; the other hops of a packet follow."""
     begins: Indices
     """Positions of the hops that begin at their sender."""
     folding: Indices
@@ -218,7 +218,7 @@ class Tracer:
         return self._arcs.of_hop[order], order
 
     def _drawn(self, episode: Episode, arc: int, step: Step, trials: Indices, seeds: Sequence[int]) -> Indices:
-        """Return the trials in which a packet is lost."""
+        """Return the trials where a packet is lost."""
         assert isinstance(episode.effect, Loses)
         rank, port = self._arcs.ends(arc)
         lost = []

@@ -1,7 +1,7 @@
-"""Latencies of many fault sets at once: the steps in which served ranks had everything that was due to them.
+"""Latencies of many fault sets at once: the steps when served ranks had everything that was due to them.
 
 As `coordinator.results.latency` defines it for a journal, a rank has a piece from its first right copy
-on, and its latency is the step in which its last piece becomes complete. Only ranks that miss nothing have a latency.
+on, and its latency is the step when its last piece becomes complete. Only ranks that miss nothing have a latency.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ class Latencies:
 
 
 class Receipts(NamedTuple):
-    """The pieces of which a copy comes in one step."""
+    """The pieces with a copy that comes in one step."""
 
     step: Step
     copies: Groups
@@ -77,8 +77,8 @@ class LatencyCounter:
     def count(self, right: Bits, owed: Bits, served: Bits, trials: int) -> Latencies:
         """Count the latencies of a batch.
 
-        `right` has the trials in which each hop brings a right copy, `owed` the trials in which each message is due,
-        and `served` the trials in which each receiver has a message.
+        `right` has the trials where each hop brings a right copy, `owed` the trials where each message is due, and
+        `served` the trials where each receiver has a message.
         """
         # Pieces that are not due never count, so only due pieces start as missing.
         missing = owed[self._message]

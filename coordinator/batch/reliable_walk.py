@@ -1,7 +1,7 @@
 """The fate of every hop over reliable links under one set of faults, by an independent model of stop-and-wait and
 windows.
 
-The schedule without faults gives the sends of each rank and the hops on which they depend. A rank offers a hop to its
+The schedule without faults gives the sends of each rank and the hops that they depend on. A rank offers a hop to its
 link as soon as the hop that brought its content has been passed on; the link keeps `window` segments unacknowledged,
 repeats a segment when its time-out has come, and gives it up after `attempts` transmissions. Losses are drawn from the
 seed for each packet, as the faults of the plan treat it. Only links over all ports in lock-step are followed, and
@@ -36,8 +36,7 @@ from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Port, PortModel
 LONGEST_WAIT: Final = 64
 """With back-off, the longest time-out as a multiple of the first."""
 BY_STEPS: Final = (DeliverRule, GatherRule, FollowRule, TableRule)
-"""Rules that pass a copy on in the step of the timetable, or at once if it is late; a `ForwardRule` waits for a delay.
-"""
+"""Rules that pass a copy on in the step of the timetable, or at once if it is late; a `ForwardRule` waits for a delay."""
 WalkedPacket = tuple[bool, int]
 """(is an acknowledgement, hop)."""
 

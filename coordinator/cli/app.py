@@ -50,7 +50,7 @@ LISTS = {
     ),
     "algorithms": ("listing:algorithms_command", "List the algorithms, or describe one in full."),
     "faults": ("listing:faults_command", "List the kinds of fault and their syntax, and the sets of faults."),
-    "placements": ("listing:placements_command", "List the placements: which nodes share a host."),
+    "placements": ("listing:placements_command", "List the placements: the nodes that share a host."),
     "runs": ("runs:runs_command", "List the stored runs, newest first."),
 }
 NEW = {

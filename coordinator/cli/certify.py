@@ -137,7 +137,7 @@ def _show_every_order(found: EveryOrder, *, as_json: bool) -> int:
 
 
 def _symmetries(count: int) -> str:
-    """Describe the symmetries up to which sets of faults are counted, as a clause."""
+    """Describe the symmetries of the counted sets of faults, as a clause."""
     verbs = ("fixes", "keeps") if count == 1 else ("fix", "keep")
     return f"{plural(count, 'symmetr', 'ies', 'y')} {verbs[0]} the source and {verbs[1]} the trees"
 

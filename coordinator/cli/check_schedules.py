@@ -39,7 +39,7 @@ class ScheduleChecks:
     capacity: int | None = None
     root: int = 0
     faults: Sequence[str] = ()
-    """Outages under which thread blocks are followed."""
+    """Outages to follow thread blocks under."""
     brief: bool = False
     claims: bool = False
     """Whether lower bounds of the network are computed, and printed with what the files state of themselves."""

@@ -67,7 +67,7 @@ def run_scenario(
 
 
 def _page_options(page: PageFlags) -> tuple[float, int]:
-    """Return the seconds for which a watched run may be paused, and the port of its page, 0 for a free port."""
+    """Return the seconds that a watched run may be paused, and the port of its page, 0 for a free port."""
     timeout, port = page.watch_timeout, page.watch_port
     for name, value in (("watch_timeout", timeout), ("watch_port", port)):
         if value is not None and not page.watch:
@@ -86,9 +86,8 @@ def run_plan(
 ) -> int:
     """Run a plan, show the result and return the exit status.
 
-    `page`: the socket at which the page of the run is served, and the seconds for which the run may be paused. `metrics`:
-    the socket at which metrics are served, or the file into which they are written. `origin`: the stored run that the run
-    continues.
+    `page`: the socket that serves the page of the run, and the seconds that the run may be paused. `metrics`: the
+    socket that serves metrics, or the file that they are written to. `origin`: the stored run that the run continues.
     """
     # Not before `enter_own_network`, which needs a process with one thread: polars starts threads when it is imported.
     with single_threaded_imports():

@@ -47,7 +47,7 @@ def texts_of(flags: Any) -> dict[str, Any]:
 
 
 def _plugins(in_file: Any, named: Sequence[str]) -> tuple[str, ...]:
-    """Return the plug-ins of a scenario: the plug-ins named by flags, which are executed, if the file names no others."""
+    """Return the plug-ins of a scenario: the plug-ins of the flags, after executing them; the file must name no others."""
     loaded = load_plugins(named)
     return loaded + tuple(entry for entry in require_loaded(in_file) if entry not in loaded)
 

@@ -16,7 +16,7 @@ from emunode.errors import RunError, ScenarioError
 from emunode.terminal import say
 
 PACKAGED = "container"
-"""Folder of this package into which a wheel puts `compose/` and `scripts/image` of the source tree."""
+"""Folder of this package where a wheel puts `compose/` and `scripts/image` of the source tree."""
 
 
 def container_files() -> Path:
@@ -43,8 +43,8 @@ def image(
     """Build the container images with Docker.
 
     There are two: one for the coordinator and a small one for hosts. Wheels come from the package index, pinned and
-    hashed. The base is the official Python image if a registry answers; otherwise it is made of Debian packages, which
-    needs debootstrap and root. Layers that have not changed are not built again.
+    hashed. The base is the official Python image if a registry answers; otherwise it is made of Debian packages, with
+    debootstrap and as root. Layers that have not changed are not built again.
 
     Examples:
       coordinator image

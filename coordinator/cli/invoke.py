@@ -81,7 +81,7 @@ def _discard_unwritable(stream: TextIO) -> None:
 
 
 def with_netns_value(arguments: Sequence[str]) -> list[str]:
-    """Replace a bare `--netns`, which older versions accepted as a switch, by `--netns=always`."""
+    """Replace a bare `--netns` (a switch in older versions) by `--netns=always`."""
     following = [*arguments[1:], ""]
     return [
         "--netns=always" if argument == "--netns" and after.lower() not in NETNS else argument

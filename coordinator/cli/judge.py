@@ -249,7 +249,7 @@ def _title(verdict: CallVerdict) -> str:
 
 
 def _row(verdict: CallVerdict, notes: dict[str, int]) -> Mapping[str, object]:
-    """Return the columns of a call; `notes` numbers the remarks, which are too long for a column."""
+    """Return the columns of a call; `notes` numbers the remarks: they are too long for a column."""
     texts = filter(
         None, [verdict.reason, f"ran {verdict.ran}" if verdict.algorithm == OWN_CHOICE and verdict.ran else ""]
     )

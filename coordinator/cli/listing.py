@@ -79,7 +79,7 @@ def list_algorithms(
     """List the algorithms, or describe one in full.
 
     With NAME: its documentation, port models, duplexes, citation, and its claims on a small network. In a local rule a
-    node derives its sends from its own label; a precomputed schedule is a table of the whole network, which every node
+    node derives its sends from its own label; a precomputed schedule is a table of the whole network that every node
     computes from the network and the job before the first step. Citations are in `list algorithms NAME` and in --json.
 
     Examples:
@@ -144,7 +144,7 @@ def list_faults(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
 
 
 def list_placements(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
-    """List the placements: which nodes share a host.
+    """List the placements: the nodes that share a host.
 
     `coordinator plan` counts the links that cross hosts.
 

@@ -1,4 +1,4 @@
-"""`coordinator manifest`: files from which Kubernetes, Docker Compose or a Docker swarm starts a run."""
+"""`coordinator manifest`: files for Kubernetes, Docker Compose or a Docker swarm to start a run from."""
 
 import secrets
 from typing import Annotated

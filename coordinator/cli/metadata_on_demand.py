@@ -1,6 +1,6 @@
-"""A stand-in for `importlib.metadata`, which imports the module when it is used.
+"""A stand-in for `importlib.metadata` that imports the module when it is used.
 
-Pydantic imports `entry_points` for plug-ins of its own, which `coordinator` disables, and never calls the function. The
+Pydantic imports `entry_points` for plug-ins of its own, disabled by `coordinator`, and never calls the function. The
 module takes parsers of mail, CSV and zip files along: a tenth of the processor time of `coordinator plan`.
 """
 

@@ -23,7 +23,7 @@ def algorithm(
     out: FileFlag = None,
     json: JsonFlag = False,
 ) -> None:
-    """Write an algorithm to start from: flooding, or for a reduce a tree, which `coordinator check` accepts.
+    """Write an algorithm to start from: flooding, or for a reduce a tree. `coordinator check` accepts it.
 
     An existing file is not overwritten.
 
@@ -41,7 +41,7 @@ def topology(
     out: FileFlag = None,
     json: JsonFlag = False,
 ) -> None:
-    """Write a family of networks to start from: a ring, which `coordinator check` accepts.
+    """Write a family of networks to start from: a ring. `coordinator check` accepts it.
 
     An existing file is not overwritten.
 

@@ -35,7 +35,7 @@ def make_flags(
 
 
 def flag_type(option: ScenarioOption, defaults: Mapping[str, object]) -> Any:
-    """Return the annotated type of a flag, by which cyclopts shows, completes and converts it."""
+    """Return the annotated type of a flag, for cyclopts to show, complete and convert it."""
     # A feature may have a group of its own, which stands below the others.
     group = GROUPS.get(option.group, FlagGroup(option.group, sort_key=len(GROUPS)))
     if option.is_switch:
@@ -68,7 +68,7 @@ def texts_of(_hint: object, tokens: Sequence[Token]) -> list[str]:
 
 
 def _shown(option: ScenarioOption, defaults: Mapping[str, object]) -> str | bool:
-    """Return the default in the form in which a user writes it; False, which hides it, where the description states it."""
+    """Return the default as a user writes it; False, to hide it, where the description states it."""
     stated = None if option.field.is_required() else option.field.default
     default = defaults.get(option.name, stated)
     return False if default is None or default == () else option.written(default)

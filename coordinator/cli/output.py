@@ -25,7 +25,7 @@ RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs
 
 
 def with_parameters(flags: type, group: Group) -> Any:
-    """Return a subclass of a record of flags by which cyclopts shows and parses them."""
+    """Return a subclass of a record of flags for cyclopts to show and parse them."""
     shown = make_dataclass(
         flags.__name__,
         [(each.name, _annotated(each, group), field(default=each.default)) for each in fields(flags)],

@@ -40,7 +40,7 @@ class TextOutput:
         return get_terminal_size().columns if self.is_terminal else self._columns
 
     def print(self, text: str = "", *, soft_wrap: bool = False, markup: bool = True) -> None:
-        """Print a text, which is markup unless `markup` is false; without `soft_wrap`, long lines wrap between words."""
+        """Print a text, as markup unless `markup` is false; without `soft_wrap`, long lines wrap between words."""
         shown = visible(text)
         if self._is_plain and "\t" not in shown:
             shown = unmarked(shown) if markup else shown

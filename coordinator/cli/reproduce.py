@@ -122,7 +122,7 @@ def show_estimate(estimate: RunEstimate | None) -> None:
 
 
 def show_section(section: Section) -> None:
-    """Print a table with its notes, or the title of a figure, which only a page can show."""
+    """Print a table with its notes, or the title of a figure: only a page can show figures."""
     out = console()
     if isinstance(section, Figure):
         out.print(f"{escape(section.title)} [dim](a figure: --out DIR draws it)[/]\n", soft_wrap=True)

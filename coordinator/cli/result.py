@@ -101,7 +101,7 @@ def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _repetition(summary: Mapping[str, Any]) -> str:
-    """Return the line of the repetition, which counts; the line of the first run, which nodes abandoned, follows it.
+    """Return the line of the repetition, the run that counts, and the first words of the line of the abandoned run.
     Empty without a repetition.
     """
     if summary.get("repetition_steps") is None:

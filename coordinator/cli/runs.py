@@ -21,7 +21,7 @@ from emunode.errors import ScenarioError
 from emunode.terminal import plural, say
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-"""The variables of which one is set where a browser can show a page."""
+"""Variables; one of them is set where a browser can show a page."""
 LAST = 20
 LEAST_ROOM = 26
 """Columns for the time and seed in the name of a run."""
@@ -163,8 +163,8 @@ def _report(run: Path | None) -> Path:
 def open_page(page: Path | str) -> str | None:
     """Open a file or an address in the browser; return the reason if that is not possible.
 
-    Without a display, `webbrowser` would start a browser for terminals, which shows neither a map nor a slider. It is
-    started only if the variable BROWSER names it.
+    Without a display, `webbrowser` would start a browser for terminals, without the map and the slider. It is started
+    only if the variable BROWSER names it.
     """
     if not any(map(os.environ.get, DISPLAYS)):
         return f"this machine has no display (none of {', '.join(DISPLAYS)} is set)"

@@ -47,7 +47,7 @@ def words_fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int)
 
 
 def _whole_word_widths(columns: Sequence[Sequence[str]], whole: Sequence[bool], room: int) -> Sequence[int | None]:
-    """Return the widths at which no word of these columns of marked-up cells breaks, and no cell of the `whole` ones.
+    """Return widths that break no word of these columns of marked-up cells, and no cell of the `whole` ones.
 
     None leaves a width to the library: for tables that need no breaks, and for those whose longest words do not fit.
     """

@@ -24,7 +24,7 @@ from emunode.topologies.base import Topology
 CALLS = Group("Calls", sort_key=0)
 PLACE = Group("Cost on a network", sort_key=3)
 BENCH_NAMES = {"broadcast": "bcast"}
-"""Names of collectives in this bench for which MPI has other ones."""
+"""Collectives in this bench with another name in MPI."""
 TopologyFlag = Annotated[
     str | None,
     Parameter(group=PLACE, help="what the traffic would cost on the links of this network, such as torus:4x4"),

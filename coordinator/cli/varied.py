@@ -25,7 +25,7 @@ def varied_values(texts: Iterable[str]) -> dict[str, list[object]]:
 
 
 def _networks(given: str) -> list[object]:
-    """Split names of networks, some of which contain commas: every name begins with its family and a colon."""
+    """Split names of networks that may contain commas: every name begins with its family and a colon."""
     return [absolute_network(name, Path.cwd()) for name in re.split(r",(?=[A-Za-z-]+:)", given) if name]
 
 

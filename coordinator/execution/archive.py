@@ -1,8 +1,8 @@
 """Archives of runs: one file with everything that somebody else needs to judge a run, as text.
 
-The format is described in docs/extend/checker.md, and read by docs/checkers/check_run.py, which shares no code with this
-package. An archive states what a checker cannot know without the algorithm: predictions, the shape of the messages of the
-collective, and the effects of faults on single packets as far as they were drawn at random.
+The format is described in docs/extend/checker.md, and read by docs/checkers/check_run.py, a program that shares no code
+with this package. An archive states what a checker cannot know without the algorithm: predictions, the shape of the
+messages of the collective, and the effects of faults on single packets as far as they were drawn at random.
 """
 
 import json

@@ -89,7 +89,8 @@ def branch_folder(out: Path | None, number: int) -> Path | None:
 
 
 def compare_with_origin(path: Path, plan: Plan, summary: Mapping[str, Any], verification: Verification) -> None:
-    """Compare a stored branch with its origin, which is looked for beside it. Rows up to the step that differ are a finding;
+    """Compare a stored branch with its origin; the origin is looked for beside it. Rows up to the step that differ are
+    a finding;
     an origin that is not there is noted as unchecked. Other runs are not concerned.
     """
     if BRANCH_OF not in summary:

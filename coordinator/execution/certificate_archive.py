@@ -1,9 +1,9 @@
 """Archives of certificates: one file with everything that somebody else needs to judge a certificate, as text.
 
-The format is described in docs/extend/checker.md, and read by docs/checkers/check_cuts.py and check_histories.py, which
-share no code with this package. The certificate is packed as it is, with whatever `coordinator verify` finds wrong with it.
-Network and fault-free hops come from its scenario. Where paths decide nothing, an archive has the runs of whole levels, up
-to a bound.
+The format is described in docs/extend/checker.md, and read by docs/checkers/check_cuts.py and check_histories.py,
+programs that share no code with this package. The certificate is packed as it is, with whatever `coordinator verify`
+finds wrong with it. Network and fault-free hops come from its scenario. Where paths decide nothing, an archive has the
+runs of whole levels, up to a bound.
 """
 
 from collections.abc import Iterable, Mapping
@@ -134,7 +134,7 @@ class _Runs:
         self.runs: list[dict[str, object]] = []
         self.journals: list[pl.DataFrame] = []
         self.whole: list[str] = []
-        """The levels of which the archive has every set."""
+        """The levels with every set in the archive."""
         data = subject.data
         self._judge.bound(data["levels"])
         levels = {

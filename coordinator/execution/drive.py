@@ -48,7 +48,7 @@ class ExecutionResult:
 
 
 def refusal(error: Exception, folder: Path | None) -> str:
-    """Return the message for an error in REFUSALS, without paths in `folder`, which is about to be removed or renamed."""
+    """Return the message for an error in REFUSALS, without paths in `folder` (about to be removed or renamed)."""
     # The number and text of the error, without its path.
     if isinstance(error, OSError) and error.errno is not None:
         return f"operating system error: [Errno {error.errno}] {error.strerror}"

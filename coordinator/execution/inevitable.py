@@ -1,6 +1,6 @@
-"""From which step on a loss was inevitable: the faults that begin later change nothing about it.
+"""The step that makes a loss inevitable: the faults that begin later change nothing about it.
 
-Losses need not grow with the faults: one fault may keep another from doing harm. So the steps in which faults begin are
+Losses need not grow with the faults: one fault may keep another from doing harm. So the steps when faults begin are
 tried one after the other, from the first, and not by bisection.
 """
 
@@ -19,7 +19,7 @@ def inevitable_from(plan: Plan, rank: Rank) -> Step | None:
     """Return the first step s so that a node stays unserved although every fault that begins after s is left out.
 
     0 if the node is not served without any fault; None if it is served under all of them. Repairs of kept faults stay.
-    ScenarioError (field `inevitable`) for the timed clock, and for a faulty node, to which nothing is due.
+    ScenarioError (field `inevitable`) for the timed clock, and for a faulty node, since nothing is due to it.
     """
     label = plan.topology.label(rank)
     if plan.scenario.clock != "steps":

@@ -56,7 +56,7 @@ class FinishedRun(Judged):
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult(FinishedRun):
-    """A finished run with its run directory, which holds the journal."""
+    """A finished run with its run directory and the journal there."""
 
     path: Path
     report_error: str | None = None
@@ -107,7 +107,7 @@ class Sink(Protocol[Result_co]):
 
     @abstractmethod
     def events(self) -> AbstractContextManager[TextIO]:
-        """Return the open file for the events of the run, to which host processes write too."""
+        """Return the open file for the events of the run; host processes write to it too."""
 
     @abstractmethod
     def log_tail(self) -> str:
@@ -202,7 +202,7 @@ class MemorySink(Sink[MemoryRun]):
     _events: TextIO
 
     def prepare(self, plan: Plan) -> None:
-        """Open a file without a path, to which host processes write too."""
+        """Open a file without a path; host processes write to it too."""
         descriptor: int = os.memfd_create("log")
         self._events = open(descriptor, "w+", buffering=1, encoding="utf-8", errors="replace")  # noqa: SIM115  # `close`
 
@@ -214,7 +214,7 @@ class MemorySink(Sink[MemoryRun]):
         return Journal(None, observe)
 
     def events(self) -> AbstractContextManager[TextIO]:
-        """Return the file, which stays open."""
+        """Return the file; it stays open."""
         return nullcontext(self._events)
 
     def log_tail(self) -> str:

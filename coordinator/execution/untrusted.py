@@ -82,7 +82,7 @@ def plan_of(scenario: Scenario) -> Plan:
 
 
 def require_verifiable(scenario: Scenario) -> None:
-    """Refuse a scenario of which a run would take too long to check: TooLargeError."""
+    """Refuse a scenario whose run would take too long to check: TooLargeError."""
     topology = network_of(scenario)
     if topology.order > MOST_NODES:
         raise TooLargeError(f"scenario: a network of {topology.order} nodes; at most {MOST_NODES} are verified")

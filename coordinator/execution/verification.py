@@ -42,7 +42,7 @@ class Verification:
 
     @property
     def outcome(self) -> str:
-        """The result in words, which names no part but says if parts were not checked."""
+        """The result in words; it names no part but says if parts were not checked."""
         if not self.verified:
             return "does not verify"
         if self.undecided:
@@ -90,6 +90,6 @@ def errors_as_findings(verification: Verification, settings: str = "") -> Iterat
 
 
 def links_in(folder: Path) -> list[str]:
-    """Return the symbolic links in a folder and the folders in it, which no run, campaign or sweep leaves there."""
+    """Return the symbolic links in a folder and its folders; no run, campaign or sweep leaves such links there."""
     inside = [Path(place) / name for place, folders, files in os.walk(folder) for name in (*folders, *files)]
     return sorted(str(path.relative_to(folder)) for path in inside if path.is_symlink())

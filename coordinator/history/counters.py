@@ -26,7 +26,7 @@ class RunCounters:
     def __init__(self, placement: Placement | None) -> None:
         """Begin at 0; `placement` is the placement of the ranks on hosts, None in memory."""
         self.steps = 0
-        """The last step in which a packet was sent."""
+        """The last step with a packet."""
         self.packets = 0
         self.bytes = 0
         self.outcomes: list[int] = [0] * len(HopOutcome)

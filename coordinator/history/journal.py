@@ -169,7 +169,7 @@ def table(records: np.ndarray) -> pl.DataFrame:
 
 
 class Difference(NamedTuple):
-    """The first row in which two journals differ. A journal that ended before has no row."""
+    """The first row where two journals differ. A journal that ended before has no row."""
 
     number: int
     """Of the row, from 1."""
@@ -178,7 +178,7 @@ class Difference(NamedTuple):
 
 
 def first_difference(one: pl.LazyFrame, other: pl.LazyFrame, rows_at_once: int = 500_000) -> Difference | None:
-    """Return the first row in which two sorted journals differ; None if they are equal. PolarsError if one cannot be
+    """Return the first row where two sorted journals differ; None if they are equal. PolarsError if one cannot be
     read.
     """
     # An old journal may have another type for the outcome.

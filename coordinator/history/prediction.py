@@ -23,7 +23,7 @@ from emunode.timed.memory_engine import TimedPacket
 
 
 def timed_faults(faults: Iterable[Fault], steps: FaultFreeSteps) -> tuple[TimedFault, ...]:
-    """Return the faults with their times, in the order in which they act."""
+    """Return the faults with their times, in the order of their effects."""
     found = []
     for fault in faults:
         start = fault.step if isinstance(fault.step, Moment) else steps.begins(fault.step)

@@ -1,7 +1,7 @@
 """The run directory: created beside its final place, filled, and then renamed.
 
-A run that is killed leaves a folder whose name begins with a dot, which `coordinator clean` removes. An incomplete run never
-has the name of a run.
+A run that is killed leaves a folder whose name begins with a dot; `coordinator clean` removes such folders. An
+incomplete run never has the name of a run.
 """
 
 import contextlib
@@ -161,7 +161,7 @@ def stamp_of_now() -> str:
 
 
 def temporary_prefix() -> str:
-    """Return the prefix of the temporary folders of this process, by which `clean` finds their owner."""
+    """Return the prefix of the temporary folders of this process; `clean` finds their owner by it."""
     return f"{REPRODUCE}{os.getpid()}-"
 
 
@@ -206,7 +206,7 @@ def _note(partial: Path) -> Path:
 
 
 def _write_note(partial: Path) -> None:
-    """Note a folder outside runs/, which `clean` would not find otherwise; an unwritable state folder is ignored."""
+    """Note a folder outside runs/ that `clean` would not find otherwise; an unwritable state folder is ignored."""
     with contextlib.suppress(OSError):
         note = _note(partial)
         note.parent.mkdir(parents=True, exist_ok=True)

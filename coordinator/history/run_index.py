@@ -93,7 +93,7 @@ class RunEntry:
 
     @property
     def outcome(self) -> str:
-        """The verdict, or which other minor version can read the run."""
+        """The verdict, or the other minor version that can read the run."""
         return self.verdict if is_readable(self.version) else f"version {minor_version(self.version)}"
 
     @property
@@ -197,7 +197,7 @@ Render = Callable[[Sequence[RunEntry]], str]
 
 
 def index_data(entries: Sequence[RunEntry]) -> str:
-    """Return the entries as the script element from which the next update reads them."""
+    """Return the entries as a script element, for the next update to read."""
     data = json.dumps([asdict(entry) for entry in entries], separators=(",", ":")).replace("<", "\\u003c")
     return f"{DATA_BEGIN}{data}{DATA_END}"
 
@@ -220,7 +220,7 @@ def write_index(root: Path, render: Render, *, fresh: bool = False) -> Path:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which ends with this process at the latest."""
+    """Hold the lock of a folder; the lock ends with this process at the latest."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         deadline = time.monotonic() + LOCK_SECONDS

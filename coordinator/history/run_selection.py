@@ -1,4 +1,4 @@
-"""Which entries of an index are shown, in which order and in which groups; the script of the page does the same."""
+"""The entries of an index that are shown, their order and their groups; the script of the page does the same."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -15,7 +15,7 @@ ORDERS: Final[Mapping[str, Callable[[RunEntry], Any]]] = {
     "seed": lambda entry: entry.seed,
     "verdict": lambda entry: entry.outcome,
 }
-"""Keys by which runs are sorted, by the name of their column; runs without a number come first."""
+"""Sort keys of runs, by the name of their column; runs without a number come first."""
 GROUPS: Final[Mapping[str, Callable[[RunEntry], str]]] = {
     "topology": lambda entry: entry.topology,
     "collective": lambda entry: entry.collective,

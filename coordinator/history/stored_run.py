@@ -1,4 +1,4 @@
-"""The files of a stored run, which anybody may have written: every value is checked for its type before it is used.
+"""The files of a stored run, from any source: every value is checked for its type before it is used.
 
 Reports, comparisons, exports and `verify` read runs through this module. As in `coordinator.stored.reading`, a ValueError is
 damage, and a RefusedError is content that no version of this program writes.
@@ -112,7 +112,7 @@ def _kind_of(name: str) -> tuple[str, Callable[[Any], bool]]:
 
 
 def read_records(path: Path, kind: type[dict[str, Any]] | type[list[Any]]) -> Any:
-    """Return the content of a JSON file of a stored run, which is an object or a list; errors as `read_summary`."""
+    """Return the content of a JSON file of a stored run (an object or a list); errors as `read_summary`."""
     value = read_json(path, follow=False)
     if not isinstance(value, kind):
         expected = "an object" if kind is dict else "a list"
@@ -163,7 +163,7 @@ def is_text(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number, or a list of numbers, any of which may be absent."""
+    """Return whether a value is a number, or a list of numbers with any of them absent."""
     if isinstance(value, list):
         return all(each is None or (isinstance(each, int | float) and not isinstance(each, bool)) for each in value)
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
@@ -195,6 +195,6 @@ def _described(value: object) -> str:
 
 
 def unknown_keys(name: str, keys: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return a line for each key that this version does not know, which a later version may have written."""
+    """Return a line for each key that this version does not know (a later version may have written it)."""
     expected = set(known)
     return [f"{name}: unknown key {key[:60]!r}" for key in keys if key not in expected]

@@ -1,8 +1,8 @@
 """The timetable of a run under the timed clock: when each packet is sent and received if no host is late.
 
-The memory engine determines which packets cross which link in which step, and `emunode.timed.cost_model` how long each
-takes. Each node gets the steps in which it receives packets (`receipts`), as programs for the machines of the papers contain
-their receive operations. Hosts compute the times on their own, and must obtain the same ones. The timetable of a run with
+The memory engine determines the packets that cross each link in each step, and `emunode.timed.cost_model` how long each
+takes. Each node gets the steps of its receipts (`receipts`), as programs for the machines of the papers contain their
+receive operations. Hosts compute the times on their own, and must obtain the same ones. The timetable of a run with
 faults (`prediction`) has the packets that the faults let through, and the lost packets.
 """
 
@@ -44,20 +44,20 @@ class Timetable:
     events: EventHistory | None = None
     """Suspicions and signs of life of nodes with protocols; None for other runs."""
     crossings: "Mapping[Rank, array[int]]" = field(default_factory=dict)
-    """By rank, the times at which packets have crossed to it, ascending; nothing without faults and protocols."""
+    """By rank, the times when packets have crossed to it, ascending; nothing without faults and protocols."""
     by_arrivals: bool = False
     """Whether nodes without protocols pass on packets as they come, whatever their steps."""
     notices: Mapping[Rank, Sequence[tuple[int, Step]]] = field(default_factory=dict)
-    """By rank that goes by steps, the times at which it learns of packets that do not come, and their steps."""
+    """By rank that goes by steps, the times when it learns of packets that do not come, and their steps."""
 
     @property
     def steps(self) -> Step:
-        """The last step in which anything is sent."""
+        """The last step with a send."""
         return int(self.packets["step"].max() or 0)  # type: ignore[arg-type]
 
     @property
     def intended_seconds(self) -> float:
-        """Time at which the last packet is received."""
+        """Time of the last receipt of a packet."""
         return int(self.packets["end"].max() or 0) / NANO  # type: ignore[arg-type]
 
     @property
@@ -85,7 +85,7 @@ class Timetable:
 
 
 class FaultFreeSteps(step_times.StepTimes):
-    """The times at which the steps of a fault-free run begin in lock-step: each takes as long as its heaviest packet."""
+    """The times when the steps of a fault-free run begin in lock-step: each takes as long as its heaviest packet."""
 
     def __init__(self, packets: pl.DataFrame, costs: LinearCostModel) -> None:
         heaviest = dict(packets.group_by("step").agg(pl.col("bytes").max()).iter_rows())
@@ -108,7 +108,7 @@ class PredictionInputs:
     costs: LinearCostModel
     steps: FaultFreeSteps
     limit: Step
-    """The last step in which anything may be sent."""
+    """The last step that may have a send."""
 
     @cached_property
     def timeline(self) -> FaultTimeline:

@@ -1,7 +1,7 @@
 """The history of a run as pages show it: one frame per step, with the marks of links and nodes in that step.
 
-A frame of step t is complete when step t + 1 has run, in which nodes read the packets of step t. Frames are kept
-as JSON, up to `HISTORY_BYTES`; the oldest ones are then folded into the counts with which the history begins.
+A frame of step t is complete when step t + 1 has run, since nodes read the packets of step t then. Frames are kept as
+JSON, up to `HISTORY_BYTES`; the oldest ones are then folded into the initial counts of the history.
 """
 
 import json
@@ -44,18 +44,18 @@ class StepFrame(NamedTuple):
     step: Step
     text: bytes
     """JSON: `step`; `arcs`, a list of sender, port, receiver, segments, lost, altered, sender, ..; `busy`, the number of
-    busy directed links, also if `arcs` is null because there are too many; `withheld`, a list of sender, port, receiver, ..
-    of links on which the sender withholds a packet; `gained` and `altered`, lists of rank, segments, rank, ..; `lost`,
-    segments. Links are busy with control packets, too; the other counts are of data.
+    busy directed links, also if `arcs` is null because there are too many; `withheld`, a list of sender, port,
+    receiver, .. of links where the sender withholds a packet; `gained` and `altered`, lists of rank, segments, rank,
+    ..; `lost`, segments. Links are busy with control packets, too; the other counts are of data.
 
-    Where copies are voted on: `heard`, a list of rank, segments of which the first copy arrives, ..; `votes`, a list of
-    rank, `State`, segments on which the vote is settled, .. Both are null if votes are not counted (yet): then every
-    segment that a node gains is the right value. After the last frame, an entry with `closing` has the `votes` that were
-    open until the end."""
+    Where copies are voted on: `heard`, a list of rank, segments whose first copy arrives, ..; `votes`, a list of rank,
+    `State`, segments whose vote is settled, .. Both are null if votes are not counted (yet): then every segment that a
+    node gains is the right value. After the last frame, an entry with `closing` has the `votes` that were open until
+    the end."""
 
 
 def node_goals(plan: Plan) -> list[int]:
-    """Return for each rank the number of segments after which a page shows the node as done."""
+    """Return for each rank the number of segments that make a page show the node as done."""
     # In a gather, the number of segments that a node forwards for others is not known before the run.
     return [1] * plan.topology.order if plan.spec.collective in GIVING else segments_due(plan)
 
@@ -128,7 +128,7 @@ class Frames:
             self._append(step - 1, records[complete])
 
     def finish(self, step: Step) -> None:
-        """Append the frame of the last step if it has rows, which are losses; open votes end as they stand."""
+        """Append the frame of the last step if it has rows (losses); open votes end as they stand."""
         if len(self._pending):
             self._append(step, self._pending)
             self._pending = self._pending[:0]

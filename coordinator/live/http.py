@@ -149,7 +149,7 @@ class HttpConnection:
 
 
 RequestHandler = Callable[[HttpConnection, Request], Awaitable[Response | None]]
-"""Gives the answer to a request; None if it has sent one itself, after which the connection is closed."""
+"""Gives the answer to a request; None if it has sent one itself: the connection is closed then."""
 
 
 async def serve_http(listener: socket.socket, answer: RequestHandler) -> None:

@@ -1,4 +1,4 @@
-"""Before a run that is watched or measured: the plan, and the sockets at which its page and its metrics will be served.
+"""Before a run that is watched or measured: the plan, and the sockets that will serve its page and its metrics.
 
 This imports nothing that starts threads: a process that moves to a network namespace of its own may have only one.
 """
@@ -23,7 +23,7 @@ LARGEST_WATCHED: Final = 60_000
 
 
 def watched_plan(scenario: Scenario) -> Plan:
-    """Return the plan of a run to which faults may be added.
+    """Return the plan of a run that faults may be added to.
 
     ScenarioError (field `watch`) if it cannot be watched; other errors as of `make_plan`.
     """
@@ -52,7 +52,7 @@ def open_listener(port: int = 0) -> socket.socket:
 
 
 def metrics_target(text: str) -> socket.socket | Path:
-    """Return where metrics go: HOST:PORT, at which a socket listens from now on, or a file.
+    """Return where metrics go: HOST:PORT, with a socket that listens there from now on, or a file.
 
     ScenarioError (field `metrics`) if the address is not one of this machine, or if the file cannot be written there;
     RunError if the port is in use.
@@ -75,7 +75,7 @@ def metrics_target(text: str) -> socket.socket | Path:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. It stays in the network namespace in which it was made, where others can reach it."""
+    """Return a socket that listens. It stays in the network namespace where it was made, and where others can reach it."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family)
     try:

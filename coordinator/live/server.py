@@ -1,7 +1,7 @@
 """The server of the page of a watched run: files of the page, the picture, a stream of events, and requests.
 
 It runs in a thread with an event loop of its own, so that neither a slow browser nor a long step makes the other wait.
-The server reads `Frames` and `WatchState`, which the run fills, and writes nothing but requests into the session.
+The server reads `Frames` and `WatchState` as the run fills them, and writes nothing but requests into the session.
 """
 
 import hmac

@@ -34,7 +34,7 @@ class Status:
     """Grows with every change."""
     plan: Plan
     next_step: Step
-    """The step that runs next; the one in which a new fault takes effect."""
+    """The step that runs next; a new fault takes effect in this step."""
     running: bool
     """Whether the next step begins without a request."""
     rate: float
@@ -61,7 +61,7 @@ class WatchState:
         self._planned = plan.scenario.fault
         self._plan = plan
         self._added: list[tuple[Step, str]] = []
-        """The steps in which added faults take effect, and their specifications."""
+        """The steps when added faults take effect, and their specifications."""
         self._next_step: Step = 1
         self._left: int | None = until
         """Steps that may begin without another request; None: all of them."""
@@ -98,7 +98,7 @@ class WatchState:
 
     @property
     def branch(self) -> Step | None:
-        """The step after which a page wants a branch of this run, or None."""
+        """The last common step of this run and a branch that a page wants, or None."""
         with self._lock:
             return self._branch
 
@@ -225,8 +225,8 @@ def specification(plan: Plan, request: Mapping[str, Any], step: Step) -> str:
 
 
 def fault_kinds() -> list[dict[str, object]]:
-    """Return the kinds of faults that pages offer: all but the kinds that need the timed clock, under which no run is
-    watched.
+    """Return the kinds of faults that pages offer: all but the kinds that need the timed clock: no run is watched under
+    that clock.
     """
     return [
         {

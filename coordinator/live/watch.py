@@ -37,7 +37,7 @@ class Watch:
     """The page of a run and its branches; it steers the run (`coordinator.execution.drive.Steering`).
 
     The run pauses after step `until`, by default before step 1. It ends undecided if it is paused for more than `timeout`
-    seconds without a request. The page is served at `listener`, which is closed on leaving the context.
+    seconds without a request. The page is served at `listener`; the listener is closed on leaving the context.
     """
 
     def __init__(self, plan: Plan, listener: socket.socket, *, timeout: float = WATCH_SECONDS, until: Step = 0) -> None:
@@ -54,7 +54,7 @@ class Watch:
         self._run_token: trio.lowlevel.TrioToken | None = None
         self._requested: trio.Event | None = None
         self._began = 0.0
-        """The time at which the last step was to begin."""
+        """The time when the last step was to begin."""
         self._last_step: Step = 0
 
     @property
@@ -67,7 +67,7 @@ class Watch:
 
     @property
     def url(self) -> str:
-        """The address of the page. A browser does not send the part after #, which is the token, to any server."""
+        """The address of the page. A browser does not send the part after #, the token, to any server."""
         return f"http://{ADDRESS}:{self._port}/#{self._token}"
 
     # --- the server's thread ---------------------------------------------------------------------------------------
@@ -89,9 +89,9 @@ class Watch:
         self._wake_run()
 
     def concluded(self, result: FinishedRun) -> Origin | None:
-        """Tell watchers the verdict; return the run up to the step from which a page wants a branch, or None.
+        """Tell watchers the verdict; return the run up to the step where a page wants a branch, or None.
 
-        With a branch, the page goes on: run `plan`, which is the plan of the branch then, and call `concluded` again.
+        With a branch, the page goes on: run `plan`, now the plan of the branch, and call `concluded` again.
         """
         step, summary = self._session.branch, result.summary
         news = {

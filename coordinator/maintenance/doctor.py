@@ -42,7 +42,7 @@ class CheckResult:
 
 
 def examine() -> list[CheckResult]:
-    """Run all checks, in the order in which they are shown."""
+    """Run all checks, in the order of display."""
     looks: tuple[Callable[[], CheckResult], ...] = (
         _descriptors,
         _file_table,

@@ -1,1 +1,1 @@
-"""Manifests: files from which other programs start a coordinator and its hosts."""
+"""Manifests: files for other programs that start a coordinator and its hosts."""

@@ -101,7 +101,7 @@ def serve_command(plan: Plan, arguments: Sequence[str], token_file: str) -> list
 
 
 def join_command(coordinator: str, token_file: str) -> list[str]:
-    """Return the command of a host in a container, which finds the coordinator by this name."""
+    """Return the command of a host in a container; the host finds the coordinator by this name."""
     return ["emunode", f"--coordinator={coordinator}:{PORT}", f"--token-file={token_file}", "--join-seconds=600"]
 
 

@@ -1,4 +1,4 @@
-"""A writer of YAML for plain values. Texts are written as in JSON, which YAML contains."""
+"""A writer of YAML for plain values. Texts are written as in JSON: YAML contains JSON."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Placements: which ranks share a host."""
+"""Placements: the ranks that share a host."""

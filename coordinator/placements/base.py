@@ -1,4 +1,5 @@
-"""The interface of placements, and their registry. A placement decides which links stay within a host, and nothing else.
+"""The interface of placements, and their registry. A placement decides about the links within a host, and about nothing
+else.
 
 To add one, register a subclass of `RankPlacement`: in a plug-in, or in a module of this folder that `MODULES` names. Hosts
 receive the table that it makes, so they need no plug-in.
@@ -24,10 +25,10 @@ MOST_LINK_ENDS: Final = 2_000_000
 
 
 class RankPlacement(ABC):
-    """A rule that says which host runs each rank of a network."""
+    """A rule for the host of each rank of a network."""
 
     name: ClassVar[str]
-    """The text by which a scenario names it, up to a colon."""
+    """Its name in a scenario, up to a colon."""
     form: ClassVar[str]
     """The general form of that text, such as `file:FILE`."""
     meaning: ClassVar[str]

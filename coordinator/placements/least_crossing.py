@@ -30,7 +30,7 @@ ROUNDS: Final = 4
 
 @register
 class LeastCrossing(RankPlacement):
-    """Hosts of the same size as blocks, between which few links cross."""
+    """Hosts of the same size as blocks, with few links between them."""
 
     name = "least-crossing"
     form = "least-crossing"

@@ -23,7 +23,7 @@ DIGITS: Final = 9
 
 
 class _Listed(RankPlacement):
-    """A host for each rank, which the user names."""
+    """A host for each rank, as the user names them."""
 
     def __init__(self, parameter: str) -> None:
         self._parameter = parameter

@@ -1,6 +1,6 @@
 """Whole sub-networks share a host: sub-stars, subcubes, copies of the lower dimensions of an Eisenstein-Jacobi network.
 
-Families number their ranks such that sub-networks are blocks of consecutive ranks. Which block sizes are sub-networks is
+Families number their ranks such that sub-networks are blocks of consecutive ranks. The block sizes of sub-networks are
 found from the links alone, so the rule serves every network: all blocks of that size have the same links inside, by the
 offset of a rank in its block, and each block is connected.
 

@@ -30,14 +30,14 @@ class Block(NamedTuple):
 
 
 class BlockKind(ABC):
-    """A kind of block: which sets of nodes (or of links) of a network fail together."""
+    """A kind of block: the sets of nodes (or of links) of a network that fail together."""
 
     name: ClassVar[str]
     """The word in descriptions of fault sets, such as `substar`."""
     form: ClassVar[str]
     """An example, such as `ball=1:2`."""
     on_links: ClassVar[bool] = False
-    """Whether its places are links, which go down, instead of nodes, which crash."""
+    """Whether its places are links (they go down) instead of nodes (they crash)."""
 
     def read(self, argument: str) -> str:
         """Return the canonical form of the text after the number; ValueError states what is allowed. Here no text is
@@ -135,7 +135,7 @@ class Ball(NumberedBlockKind):
 
 
 class LinksOf(BlockKind):
-    """All links of a node, which itself stays healthy and is cut off."""
+    """All links of a node; the node itself stays healthy and is cut off."""
 
     name = "links-of"
     form = "links-of=1"

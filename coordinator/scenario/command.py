@@ -13,7 +13,7 @@ LONGEST_COMMAND = 100_000
 def run_command(scenario: Scenario) -> str:
     """Write `coordinator run` with a flag for every field that differs from its default.
 
-    Relative file names are relative to the folder in which the scenario was read.
+    Relative file names are relative to the folder where the scenario was read.
     """
     return shlex.join(["coordinator", "run", *scenario_flags(scenario)]) + plugin_flags(scenario.plugin)
 

@@ -20,7 +20,7 @@ class DeclaredNetwork:
         self.directed = directed
         self.switches = set[Rank]()
         self.remarks: list[str] = []
-        """Remarks for the user about the way in which the file was read."""
+        """Remarks for the user about how the file was read."""
         self._ranks: dict[Hashable, Rank] = {}
         self._labels: list[str] = []
         self._links: list[Link] = []

@@ -133,7 +133,7 @@ class FaultSites:
 
     @cached_property
     def root_links(self) -> list[Link]:
-        """Links over which sources send; every used link if all ranks are sources."""
+        """Links that sources send over; every used link if all ranks are sources."""
         sources = set(self.algorithm.sources)
         return sorted({(min(hop), max(hop)) for hop in self._hops if hop[0] in sources})
 
@@ -148,8 +148,8 @@ class FaultSites:
         return [self.spec(part, member, when) for member in _members(place)]
 
     def named_in(self, spec: str) -> set[Rank | Link]:
-        """Return the node or link in a fault specification; empty for an invalid place, which the parser of faults
-        reports.
+        """Return the node or link in a fault specification; empty for an invalid place (the parser of faults reports
+        it).
         """
         _, *rest = spec.split(":")
         where = rest[0].partition("@")[0] if rest else ""
@@ -431,9 +431,9 @@ def resolve(
     """Return the faults of a scenario with every set replaced by drawn faults, so that the run can be repeated, and
     remarks.
 
-    `algorithm` is called only if there are sets, some of which depend on a fault-free run. The places of explicit faults and
-    of earlier sets are not chosen again. `search` finds the set of the strategy `worst`, beside the faults in its last
-    argument; each such set has a remark that says how. Raises ScenarioError.
+    `algorithm` is called only if there are sets: some of them depend on a fault-free run. The places of explicit faults
+    and of earlier sets are not chosen again. `search` finds the set of the strategy `worst`, beside the faults in its
+    last argument; each such set has a remark that says how. Raises ScenarioError.
     """
     if not any(map(is_fault_set, specs)):
         return tuple(specs), ()
@@ -465,5 +465,5 @@ def resolve(
 
 
 def eligible_for_search(fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites) -> Sequence[Site]:
-    """Return the places among which the worst set is searched."""
+    """Return the places that the worst set is chosen from."""
     return eligible(replace(fault_set, how="random"), part, places)

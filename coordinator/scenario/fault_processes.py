@@ -3,8 +3,7 @@
 By steps, a working element fails with probability a at the beginning of each step, and a failed one is repaired with
 probability b, a two-state Markov chain: the times to failure and to repair are geometric, with means 1/a and 1/b steps.
 In time they are exponential, or have a Weibull law, with a mean time to failure (MTTF) and a mean time to repair
-(MTTR). The mean time between failures (MTBF) is MTTF + MTTR. The long-run availability is MTTF / MTBF, which is b / (a
-+ b).
+(MTTR). The mean time between failures (MTBF) is MTTF + MTTR. The long-run availability is MTTF / MTBF = b / (a + b).
 
 Each waiting time is drawn by inversion from a hash of the seed, the process, the element and the number of the change, so
 another element, process or end changes no event. The events become ordinary faults: a node crashes and recovers with fresh
@@ -98,7 +97,7 @@ class Window(NamedTuple):
     timed: bool = False
 
     def downtime(self, outage: Outage) -> int:
-        """Return the steps or nanoseconds of this window in which an element is out of service."""
+        """Return the steps or nanoseconds of this window when an element is out of service."""
         return (self.end if outage.repaired is None else outage.repaired) - outage.begin
 
     @property
@@ -110,7 +109,7 @@ class Window(NamedTuple):
 def outages(
     failure: Lifetime | Geometric, repair: Lifetime | Geometric, window: Window, stream: str
 ) -> Iterator[Outage]:
-    """Yield the outages of one element, which works before the window."""
+    """Yield the outages of one element that works before the window."""
     # In step `first` it may fail already; at time `first` it begins to work.
     now = window.first if window.timed else window.first - 1
     change = 0
@@ -125,8 +124,7 @@ def outages(
 
 
 def expected_availability(failure: Lifetime | Geometric, repair: Lifetime | Geometric, window: Window) -> float | None:
-    """Return the mean share of a window in which an element works; None for a Weibull law, of which no closed form is
-    known.
+    """Return the mean share of a window when an element works; None for a Weibull law, since no closed form is known.
 
     Of the chain in step t it is A + (1 - A) (1 - a - b)^t with A = b / (a + b); in continuous time, with rates a and b,
     A + (1 - A) exp(-(a + b) t).

@@ -127,7 +127,7 @@ class FaultSetTerm:
         return is_random(self.fault())
 
     def fault(self, first: Step = 1, last: Step = FOREVER) -> Fault:
-        """Make the fault at rank 0 or its port 0, which stands for the same fault at any place."""
+        """Make the fault at rank 0 or its port 0 as an example of the same fault at any place."""
         record = KINDS[self.kind]
         values: dict[str, object] = {"step": first, "last": last, "rank": 0, "sender": 0, "port": 0}
         for name in value_names(record):
@@ -151,12 +151,12 @@ class FaultSetSpec:
 
     @property
     def size(self) -> int:
-        """Number of faults (or blocks) per set; 0 for `bernoulli`, which has no fixed number."""
+        """Number of faults (or blocks) per set; 0 for `bernoulli`: its sets have no fixed number."""
         return sum(part.count for part in self.parts)
 
     @property
     def window(self) -> Interval:
-        """The steps, or nanoseconds, in which its faults are in force; faults of a process begin in it."""
+        """The steps, or nanoseconds, when its faults are in force; faults of a process begin in it."""
         first, last = read_when(self.when) or (1, None)
         if last is None:
             return Interval(first, ALWAYS)
@@ -179,7 +179,7 @@ class FaultSetSpec:
 
     @property
     def in_time(self) -> bool:
-        """Whether it is a process in time, which needs the timed clock."""
+        """Whether it is a process in time; such a process needs the timed clock."""
         return any(part.lifetime is not None for part in self.parts)
 
     @property

@@ -1,11 +1,10 @@
 """Fault specifications: text to the frozen records that engines apply.
 
 `KIND:WHERE[:VALUE][@WHEN]`. WHERE is a label, or for a link `A~B` (both directions), `A>B` (from A to B) or `*` (all
-links). Labels do not contain `:`, `@`, `~`, `>` or `*`. WHEN is a step or an interval of steps, which count from 1,
-both ends included; or, under the timed clock, a time such as 3.5ms or an interval such as 5ms-9ms, which does not
-include its end. The fields of the record of a kind determine its values: the names in `REALS` stand for real numbers,
-all others for whole numbers. Its `form` determines whether WHEN is optional; without it, the fault begins in step 1, at
-time 0.
+links). Labels do not contain `:`, `@`, `~`, `>` or `*`. WHEN is a step or an interval of steps (counted from 1, both
+ends included); or, under the timed clock, a time such as 3.5ms or an interval such as 5ms-9ms (without its end). The
+fields of the record of a kind determine its values: the names in `REALS` stand for real numbers, all others for whole
+numbers. Its `form` determines whether WHEN is optional; without it, the fault begins in step 1, at time 0.
 """
 
 import re
@@ -72,8 +71,7 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
 
 
 def parse_faults(specs: Iterable[str], topology: Topology, *, timed: bool = False) -> tuple[Fault, ...]:
-    """Return all faults of a scenario in the order in which they take effect; ScenarioError if two contradict each
-    other.
+    """Return all faults of a scenario in the order of their effects; ScenarioError if two contradict each other.
 
     Faults that have times, or change nothing but times, need the timed clock.
     """
@@ -84,7 +82,7 @@ def parse_faults(specs: Iterable[str], topology: Topology, *, timed: bool = Fals
 def checked_faults(
     specs: Sequence[str], records: Sequence[Sequence[Fault]], *, timed: bool = False
 ) -> tuple[Fault, ...]:
-    """Return the faults of `records`, which belong to the texts `specs`, in the order in which the faults take effect.
+    """Return the faults of `records` in the order of their effects; the records belong to the texts `specs`.
 
     ScenarioError if two of them contradict each other, or one needs the timed clock.
     """
@@ -107,7 +105,8 @@ def forms() -> list[dict[str, object]]:
 
 
 def meaning_of(record: type[Fault]) -> str:
-    """Return the first line of the docstring of a kind, in which the names of its syntax replace the names of its fields.
+    """Return the first line of the docstring of a kind, with the names of its syntax in place of the names of its
+    fields.
 
     The syntax `loss:A~B:RATE[@STEP[-STEP]]` calls the fields `rate` and `step` RATE and STEP.
     """

@@ -35,7 +35,7 @@ from emunode.timed.cost_model import NANO, LinearCostModel
 
 
 def _number(value: object) -> object:
-    """Refuse `true` and `false`, which Python accepts as 1 and 0."""
+    """Refuse `true` and `false`: Python would accept them as 1 and 0."""
     if isinstance(value, bool):
         raise ValueError("a number, and not true or false")
     return value
@@ -369,7 +369,7 @@ def _model_with(added: tuple[type[AddedOptions], ...]) -> type[Scenario]:
 
 
 class _Options(Mapping[str, ScenarioOption]):
-    """The options of `scenario_model()`, which plug-ins change."""
+    """The options of `scenario_model()`; plug-ins change them."""
 
     def __getitem__(self, name: str) -> ScenarioOption:
         return options_of(scenario_model())[name]
@@ -386,7 +386,7 @@ OPTIONS: Mapping[str, ScenarioOption] = _Options()
 
 
 def costs_of(scenario: Scenario) -> LinearCostModel:
-    """Return the cost of a packet, which its occupancy of a port and the virtual time of a step follow from."""
+    """Return the cost of a packet; its occupancy of a port and the virtual time of a step follow from the cost."""
     return LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
 
 
@@ -396,7 +396,7 @@ NUMBER_ERRORS: Final = frozenset(
         "greater_than", "greater_than_equal", "less_than", "less_than_equal",
     }
 )  # fmt: skip
-"""Kinds of errors of pydantic about numbers, whose wording does not say which numbers are allowed."""
+"""Kinds of errors of pydantic about numbers whose wording does not state the allowed numbers."""
 
 
 def make_scenario(values: Mapping[str, object]) -> Scenario:

@@ -36,7 +36,7 @@ MAX_BYTES: Final = 2**28
 
 
 def is_network_file(text: str) -> bool:
-    """Return whether `text`, which a user gave as a topology, is a file by its suffix."""
+    """Return whether `text`, a topology given by a user, is a file by its suffix."""
     return Path(text).suffix.lower() in READERS
 
 

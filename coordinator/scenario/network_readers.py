@@ -320,7 +320,7 @@ def single_graph(data: bytes, header: bytes) -> bytes:
 
 
 def announced_order(line: bytes) -> tuple[int, bytes]:
-    """Return the number of nodes, which is written in 1, 4 or 8 bytes, and the rest of the bytes."""
+    """Return the number of nodes (written in 1, 4 or 8 bytes) and the rest of the bytes."""
     skipped, digits = (2, 6) if line[:2] == b"~~" else (1, 3) if line[:1] == b"~" else (0, 1)
     number, rest = line[skipped : skipped + digits], line[skipped + digits :]
     if len(number) < digits:

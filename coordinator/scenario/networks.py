@@ -1,8 +1,8 @@
 """The network that a scenario names: a member of a family, or a network from a file.
 
-A file is named by `file:PATH`. A scenario that is stored keeps such a network beside it as a `network.json`, which it names
-with its digest, so that the folder can be moved and the scenario run again anywhere. A network that exists only in this
-process, such as a networkx graph, is named by its digest too (`hold_network`).
+A file is named by `file:PATH`. A stored scenario keeps such a network beside it as a `network.json`, and names this
+file with its digest, so that the folder can be moved and the scenario run again anywhere. A network that exists only in
+this process, such as a networkx graph, is named by its digest too (`hold_network`).
 """
 
 import time
@@ -105,7 +105,7 @@ def absolute_network(name: object, folder: Path) -> object:
 
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """Return the values of a scenario with absolute paths of its files, which are relative to `folder`: of `topology`,
+    """Return the values of a scenario with absolute paths of its files (given relative to `folder`): of `topology`,
     `permutation`, `schedule`, `placement`, `data` and `plugin`.
     """
     absolute = dict(values)
@@ -137,7 +137,7 @@ def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[
 
 
 def stored_scenario(scenario: Scenario, topology: Topology, folder: Path, file: str = NETWORK) -> str:
-    """Return the text of a scenario file in `folder`, beside which a network from a file is written as `file`, and
+    """Return the text of a scenario file in `folder`; a network from a file is written beside it as `file`, and so are
     plug-ins.
     """
     kept = keep_network(topology, folder, file) | keep_plugins(scenario.plugin, folder)

@@ -22,7 +22,7 @@ PLUGIN: Final = "plug-in to execute: a file such as mine.py, or an installed mod
 
 
 class OptionGroup(StrEnum):
-    """The groups of options, in the order in which `--help` shows them."""
+    """The groups of options, in the order of `--help`."""
 
     COLLECTIVE = "Network and collective"
     MESSAGES = "Messages"
@@ -49,7 +49,7 @@ class Form(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """Another option without which an option has no effect, and is refused."""
+    """Another option that an option needs: without it the option has no effect, and is refused."""
 
     option: str
     reason: str
@@ -63,7 +63,7 @@ class Option(NamedTuple):
     """The heading in `--help`: an `OptionGroup`, or a group of its own."""
     needs: Needs | None = None
     for_hosts: bool = False
-    """Whether hosts receive the value, which is a number, a text or a bool: `CollectiveSpec.setting`."""
+    """Whether hosts receive the value (a number, a text or a bool): `CollectiveSpec.setting`."""
 
 
 METAVARS = {"integer": "INT", "number": "FLOAT", "string": "TEXT", "boolean": "BOOL"}
@@ -98,12 +98,12 @@ class ScenarioOption:
 
     @property
     def needs(self) -> Needs | None:
-        """The option without which this one has no effect."""
+        """The option that this one needs to have an effect."""
         return self.option.needs
 
     @property
     def group(self) -> str:
-        """The group under which `--help` shows the option."""
+        """The group of the option in `--help`."""
         return self.option.group
 
     @property
@@ -187,7 +187,7 @@ class ScenarioOption:
         return " | ".join(dict.fromkeys(TYPES[each.get("type", "string")] for each in self.variants))
 
     def written(self, value: object) -> str:
-        """Write a value in the form in which a user writes it."""
+        """Write a value as a user writes it."""
         return format_duration(value) if isinstance(value, float) and self.is_duration else str(value)
 
     def help(self, required: bool = False) -> str:

@@ -62,7 +62,7 @@ def resolved_program(text: str, folder: Path) -> str:
 
 
 def require_named(program: object, named: str | None) -> str:
-    """Return the program of a scenario file, which the user has to name too; ScenarioError (field `program`) otherwise."""
+    """Return the program of a scenario file; ScenarioError (field `program`) unless the user names it too."""
     if not isinstance(program, str):
         raise ScenarioError("program", program, "expected a command line as text")
     command, _, said = program.partition(DIGEST)

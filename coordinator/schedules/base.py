@@ -82,7 +82,7 @@ class FileJudgement:
     collective: str = ""
     ranks: int | None = None
     steps: Step | None = None
-    """The last step in which something crosses a link, as soon as possible."""
+    """The last step with a crossing of a link, when executed as soon as possible."""
     links: int | None = None
     """Directed links that are used."""
     chunks: int | None = None
@@ -132,7 +132,7 @@ class TimedHop(NamedTuple):
 
 @dataclass(frozen=True)
 class HopTimetable:
-    """The hops of a schedule in the form in which algorithms run: which chunk crosses which link in which step."""
+    """The hops of a schedule in the form of algorithms: each chunk with the link that it crosses and the step."""
 
     collective: Collective
     source: Rank
@@ -147,7 +147,7 @@ class HopTimetable:
 
 
 class TimedOperation(NamedTuple):
-    """One operation of a schedule without contents, in the form in which it runs: a send, a receipt or a computation."""
+    """One operation of a schedule without contents, in the form that runs: a send, a receipt or a computation."""
 
     way: str
     """`send`, `recv` or `calc`."""
@@ -157,7 +157,7 @@ class TimedOperation(NamedTuple):
     segment: int
     """The number of the message among all from its sender to its receiver."""
     step: Step
-    """The step in which the message crosses its link; 0 if the rank computes."""
+    """The step when the message crosses its link; 0 if the rank computes."""
     size: int
     """Bytes of the message."""
     after: Sequence[int]
@@ -223,7 +223,7 @@ class ScheduleFile(ABC):
 
     @abstractmethod
     def timetable(self, capacity: int | None = None) -> HopTimetable:
-        """Return the timetable by which the schedule runs. Raises RefusedScheduleError if it cannot run."""
+        """Return the timetable of the schedule. Raises RefusedScheduleError if it cannot run."""
 
     def stalled(
         self, outages: StepOutages, faulty: Collection[Rank] = (), capacity: int | None = None
@@ -233,7 +233,7 @@ class ScheduleFile(ABC):
         return None
 
     def operations_in_steps(self, capacity: int | None = None) -> Sequence[TimedOperation] | None:
-        """Return the operations by which a schedule without contents runs; None if it runs by its timetable.
+        """Return the operations of a schedule without contents; None if it runs by its timetable.
 
         Raises RefusedScheduleError if it cannot run.
         """

@@ -30,7 +30,7 @@ COLLECTIVES: Final[Mapping[str, str]] = {
 MOST_CHUNKS: Final = 8 * MOST_OPERATIONS
 """The most chunks of the buffers of all gpus."""
 CUT: Final = frozenset({"allgather", "alltoall", "reducescatter", "gather", "scatter"})
-"""The collectives in which each gpu owns an equal part of the chunks."""
+"""The collectives that give each gpu an equal part of the chunks."""
 
 Cell = tuple[str, int]
 """(buffer, offset)."""

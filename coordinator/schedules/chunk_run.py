@@ -1,4 +1,4 @@
-"""The execution of a chunk program as soon as possible: what crosses which link in which step, and what every cell holds.
+"""The execution of a chunk program as soon as possible: what crosses each link in each step, and what every cell holds.
 
 In a step, gpus and thread blocks take turns by number, one operation each, until nothing moves; then every directed link
 carries its capacity. A cell holds a sum of contributions, or nothing. The happens-before relation is followed by vector

@@ -64,7 +64,7 @@ def _refused(crossing: _CrossingChunk, what: str) -> RefusedScheduleError:
 
 
 class _Adding:
-    """The sums of a program: who sends which part of them, and where they are completed."""
+    """The sums of a program: the ranks that send each part of them, and where they are completed."""
 
     def __init__(self, program: ChunkProgram, crossings: Sequence[_CrossingChunk]) -> None:
         self._program = program

@@ -1,4 +1,4 @@
-"""Many schedule files at once: which files of a folder are schedules, and the judgement on each."""
+"""Many schedule files at once: the files of a folder that are schedules, and the judgement on each."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -59,7 +59,7 @@ class HopFile(ScheduleFile):
 
     @cached_property
     def since(self) -> Mapping[tuple[str, str, int], Step]:
-        """By (node, origin, chunk), the step in which the chunk first comes to the node."""
+        """By (node, origin, chunk), the step when the chunk first comes to the node."""
         found: dict[tuple[str, str, int], Step] = {}
         for hop in self.hops:
             key = hop.receiver, hop.origin, hop.chunk

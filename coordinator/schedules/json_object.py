@@ -7,7 +7,7 @@ from coordinator.schedules.base import MOST_OPERATIONS, RefusedScheduleError
 from coordinator.stored.reading import parse_json
 
 MOST_VALUES: Final = 4 * MOST_OPERATIONS
-"""The most commas and opening brackets, which are no fewer than the values but the first one of each bracket."""
+"""The most commas and opening brackets. Every value but the first of a bracket comes after a comma."""
 
 
 def is_object(data: bytes, key: bytes) -> bool:

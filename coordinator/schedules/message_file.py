@@ -43,7 +43,7 @@ class MessageFile(ScheduleFile):
         return ((str(each.rank), str(each.peer)) for each in self.operations if each.kind == "send")
 
     def require_sends(self) -> None:
-        """Refuse a file in which nothing sends. Raises RefusedScheduleError."""
+        """Refuse a file without sends. Raises RefusedScheduleError."""
         if not any(each.kind == "send" for each in self.operations):
             raise RefusedScheduleError(f"no {self.word} sends: nothing to check")
 

@@ -51,12 +51,12 @@ class SentMessage:
     tag: int
     size: int
     step: Step = 0
-    """The step in which it crosses its link."""
+    """The step when it crosses its link."""
     taken: bool = False
 
 
 class MessageExecution:
-    """One execution of all operations, which are in order of ranks, over links of one capacity."""
+    """One execution of all operations, given in order of ranks, over links of one capacity."""
 
     def __init__(self, operations: Sequence[RankOperation], ranks: int, capacity: int | None = None) -> None:
         self.operations = operations

@@ -15,7 +15,7 @@ class StepOutages(NamedTuple):
     blocks: Callable[[Step, Rank, Rank], bool]
     """Whether a message that crosses from one gpu to another in a step is lost."""
     ends: Sequence[Step] = ()
-    """The steps in which outages end; endless ones have none."""
+    """The last steps of outages; endless ones have none."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ PART: Final = 1 << 16
 
 @dataclass(slots=True)
 class XmlElement:
-    """One element: its name, attributes, children, and the line on which it begins."""
+    """One element: its name, attributes, children, and its first line."""
 
     tag: str
     attributes: Mapping[str, str]
@@ -39,20 +39,20 @@ class XmlElement:
         return (child for child in self.children if child.tag in tags)
 
     def text(self, at: str, name: str) -> str:
-        """Return an attribute of the element at a place. Raises RefusedScheduleError, which names the place."""
+        """Return an attribute of the element at a place. Raises a RefusedScheduleError that names the place."""
         if name not in self.attributes:
             raise RefusedScheduleError(f"{at}: no attribute {name!r}")
         return self.attributes[name]
 
     def whole(self, at: str, name: str) -> int:
-        """Return an attribute that is a whole number. Raises RefusedScheduleError, which names the place."""
+        """Return an attribute that is a whole number. Raises a RefusedScheduleError that names the place."""
         text = self.text(at, name)
         if not NUMBER.fullmatch(text):
             raise RefusedScheduleError(f"{at}: {name}={text!r:.40} is not a whole number")
         return int(text)
 
     def natural(self, at: str, name: str) -> int:
-        """Return an attribute that is a whole number of at least 0. Raises RefusedScheduleError, which names the place."""
+        """Return an attribute that is a whole number of at least 0. Raises a RefusedScheduleError that names the place."""
         number = self.whole(at, name)
         if number < 0:
             raise RefusedScheduleError(f"{at}: {name}={number} is below 0")

@@ -92,7 +92,7 @@ def _open(path: Path, *, follow: bool) -> int:
 
 
 def _is_null(descriptor: int) -> bool:
-    """Return whether a file is /dev/null, which compose mounts where the user names no scenario."""
+    """Return whether a file is /dev/null: compose mounts it where the user names no scenario."""
     found = os.fstat(descriptor)
     return stat.S_ISCHR(found.st_mode) and found.st_rdev == Path(os.devnull).stat().st_rdev
 

@@ -22,7 +22,7 @@ NUMBER: Final = re.compile(r"(?:(?:0|[1-9][0-9]{0,3})\.){2}(?:0|[1-9][0-9]{0,3})
 
 
 class VersionError(ScenarioError):
-    """A stored thing was written by another minor version, which can read it."""
+    """A stored thing was written by another minor version; that version can read it."""
 
 
 def version_of(values: Mapping[str, Any]) -> str:
@@ -53,7 +53,7 @@ def is_readable(version: str) -> bool:
 def require_version(values: Mapping[str, Any], field: str, path: Path) -> None:
     """Refuse a stored thing of another minor version.
 
-    Raises VersionError (for `field`), which names the version that reads the thing, and RefusedError as `version_of`.
+    Raises a VersionError (for `field`) that names the version that reads the thing, and RefusedError as `version_of`.
     """
     version = version_of(values)
     if not is_readable(version):

@@ -22,7 +22,7 @@ FileContent = str | bytes | Iterable[str]
 
 
 def partial_of(path: Path) -> Path:
-    """Return the name under which a file is written before it is renamed."""
+    """Return the name of a file that is written before it is renamed."""
     return path.absolute().with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
 
 

@@ -131,7 +131,7 @@ class Check:
         self._run_counterexample(stored)
 
     def _different(self, stored: Mapping[str, Any]) -> None:
-        """Run in memory the set under which two drivers had different histories; no host is started for the other
+        """Run in memory the set that gave two drivers different histories; no host is started for the other
         driver.
         """
         subject, specs = self._subject, stored["faults"]

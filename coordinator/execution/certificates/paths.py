@@ -118,7 +118,7 @@ class Threat:
     links: frozenset[tuple[Rank, Rank]]
 
     def touched(self, hops: Sequence[RouteHop], kind: str) -> set[Place]:
-        """Return the places at which a fault of this kind affects a copy on its path."""
+        """Return the places where a fault of this kind affects a copy on its path."""
         found: set[Place] = set()
         for at, hop in enumerate(hops):
             if self.first <= hop.step <= self.last:
@@ -133,7 +133,7 @@ class Threat:
 
 
 class Given:
-    """The faults of the scenario: intervals in which places stop or alter copies."""
+    """The faults of the scenario: intervals when places stop or alter copies."""
 
     def __init__(self, plan: Plan) -> None:
         self.faulty: set[Rank] = set()

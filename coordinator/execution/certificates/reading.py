@@ -20,7 +20,7 @@ KEYS: Final = {
     "levels": list, "threats": list, "counterexample": (dict, type(None)), "scenario": dict,
 }  # fmt: skip
 DIFFERENT_KEYS: Final = {"faults": list, "memory": str, "driver": str}
-"""The keys of `different`, which only a certificate has whose drivers had different histories."""
+"""The keys of `different`; only a certificate whose drivers had different histories has them."""
 LEVEL_KEYS: Final = {
     "faults": str, "sets": int, "survived": list, "lost": MAYBE_INT, "undecided": int, "histories": list
 }  # fmt: skip

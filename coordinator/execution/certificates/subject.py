@@ -55,7 +55,7 @@ class Subject:
             raise UnreadableError(f"scenario: {str(error)[:200]}") from None
         self.plan = plan_of(scenario)
         self.refuted: list[str] = []
-        """Levels of which some set costs a node a message, or violates a claim."""
+        """Levels with a set that costs a node a message, or violates a claim."""
 
     @cached_property
     def schedule(self) -> CopyRoutes:
@@ -63,7 +63,7 @@ class Subject:
         return CopyRoutes(self.plan)
 
     def undecided(self, reason: str) -> None:
-        """Note a part that could not be checked, on which the claim depends."""
+        """Note a part that could not be checked and that the claim depends on."""
         self.verification.unchecked.append(reason)
         self.verification.undecided = True
 

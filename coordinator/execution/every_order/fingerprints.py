@@ -13,8 +13,8 @@ from emunode.timed.through_protocol import RunTimes
 from emunode.topologies.base import Topology
 
 SHARED: Final = (Algorithm, Payloads, Topology, FaultsInTime, RunTimes)
-"""Types that the ranks of a run share: tables that no event changes, and under the timed clock faults and times, which are
-compared by themselves.
+"""Types that the ranks of a run share: tables that no event changes, and under the timed clock faults and times
+(compared by themselves).
 """
 
 

@@ -86,7 +86,7 @@ class _DirectLinks(LinkTable):
 
 
 class _Engine(StepEngine):
-    """A step engine that only notes which ranks have work; a rank takes its turn when `take_turn` is called."""
+    """A step engine that only notes the ranks with work; a rank takes its turn when `take_turn` is called."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -210,10 +210,11 @@ def local_orders(
 ) -> Iterator[tuple[LocalEvent, ...]]:
     """Yield every order of the events of one host in one step, the plainest first.
 
-    `slots` are the link ends at which packets arrive. `own` has the slots of packets between ranks of the host, each with
-    the index of its sender among the `turns` that are taken. The host reports after the last turn, or after the order if
-    there is no turn. A later arrival may be reported before the next arrival, and the last arrival is always reported. A
-    host that is not `ordered` reports arrivals alone; before an order that is `unexpected`, arrivals may be reported too.
+    `slots` are the link ends where packets arrive. `own` has the slots of packets between ranks of the host, each with
+    the index of its sender among the `turns` that are taken. The host reports after the last turn, or after the order
+    if there is no turn. A later arrival may be reported before the next arrival, and the last arrival is always
+    reported. A host that is not `ordered` reports arrivals alone; before an order that is `unexpected`, arrivals may be
+    reported too.
     """
     for taken in permutations(range(turns)):
         frame: list[LocalEvent] = [("order", 0), *(("turn", index) for index in taken)] if ordered else []
@@ -229,7 +230,8 @@ def _placed(
     *,
     unreported: bool = False,
 ) -> Iterator[tuple[LocalEvent, ...]]:
-    """Merge two sequences in all ways in which a packet follows the turn of its sender; once `left` is over, late arrivals
+    """Merge two sequences in all ways that let a packet follow the turn of its sender; once `left` is over, late
+    arrivals
     are reported after some of the packets, and so are arrivals before an unexpected order.
     """
     reports = not left or (unexpected and left[0][0] == "order")
@@ -256,7 +258,7 @@ class HostOrders:
         hosts = range(placement.hosts)
         self.algorithms = [make_algorithm(plan.topology, plan.spec) for _ in hosts]
         self.given: list[list[StepInput]] = [[] for _ in hosts]
-        """By host, the inputs of the steps so far, in which packets come last."""
+        """By host, the inputs of the steps so far; packets come last in a step."""
         self.histories: list[list[list[tuple[LocalEvent, ...]]]] = [[[]] for _ in hosts]
         """By host, one history of events for each different state; most hosts have one."""
         self.faults = Faults(plan.topology, plan.spec.seed)
@@ -376,7 +378,7 @@ class HostOrders:
         self.histories[host] = list(found.values())
 
     def _own(self, host: int, slots: Sequence[int], turns: Sequence[int]) -> dict[int, int]:
-        """Return the slots at which packets of the host's own ranks arrive, with the turn of the sender."""
+        """Return the slots where packets of the host's own ranks arrive, with the turn of the sender."""
         ranks, found = self.placement.ranks(host), {}
         for slot in slots:
             sender = self.plan.topology.neighbour(*self._end(host, slot))
@@ -428,7 +430,7 @@ _Place = tuple[bool, int]
 
 
 class _Barrier:
-    """Every order in which the reports of one step may reach the coordinator.
+    """Every possible order of the reports of one step at the coordinator.
 
     Messages of one host keep their order. States with the same open counts and the same messages to come are equal.
     """
@@ -472,7 +474,7 @@ class _Barrier:
                     left.append(moved)
 
     def _next(self, place: Sequence[_Place]) -> Iterator[tuple[int, _Place]]:
-        """Yield each host from which a further message may come, with its place after that message."""
+        """Yield each host that may send a further message, with its place after that message."""
         for index, (reported, count) in enumerate(place):
             messages = self._messages[index]
             if not reported:

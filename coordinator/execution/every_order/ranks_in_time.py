@@ -2,7 +2,7 @@
 
 The events of one time are the acts of ranks. In the memory engine these may come in any order of ranks, and on hosts each
 rank acts on its own. A rank receives the packets of one time by any order of ports; the packets of one port come in the
-order in which they were sent. Runs without faults are run by the events of ranks too, whose equivalent hosts run.
+order of sending. Runs without faults are run by the events of ranks too; hosts run their equivalent.
 
 Orders are reduced in two ways, each checked as the run goes. First, acts of different ranks at one time commute if none of
 them changes anything that another rank holds, or anything that all share; the packets that they send arrive later. Where an
@@ -40,7 +40,7 @@ class RankInput(NamedTuple):
 
     now: int
     horizon: int
-    """The time at which signs of life end, as far as it is known at this time."""
+    """The time when signs of life end, as far as it is known at this time."""
     arrivals: Sequence[Arrival]
     missing: Sequence[Step]
 
@@ -56,9 +56,9 @@ class _Engine(TimedMemoryEngine):
         self.acting: dict[int, list[Rank]] = {}
         """By time, the ranks that acted at it."""
         self.entangled: set[int] = set()
-        """The times at which an act changed what another rank holds, or what all share."""
+        """The times when an act changed what another rank holds, or what all share."""
         self.watches = False
-        """Whether every act is searched for such changes, which takes most of the time of a run."""
+        """Whether every act is searched for such changes; that takes most of the time of a run."""
 
     def in_order(self, now: int, ranks: set[Rank]) -> Sequence[Rank]:
         """Return the ranks of a time in the order that is asked for."""
@@ -146,7 +146,7 @@ class OrdersInTime:
 
 
 class _Rank:
-    """One rank of the network, which is run again from the start for every order of its arrivals."""
+    """One rank of the network, run again from the start for every order of its arrivals."""
 
     def __init__(self, orders: OrdersInTime, engine: _Engine, rank: Rank) -> None:
         self._orders = orders
@@ -195,7 +195,7 @@ class _Rank:
 
 
 def merges(arrivals: Sequence[Arrival]) -> Iterator[Sequence[Arrival]]:
-    """Yield every order of arrivals in which those of each port keep their order, the given ports first."""
+    """Yield every order of arrivals that keeps the order of each port, the given ports first."""
     ports: dict[Port, list[Arrival]] = {}
     for arrival in arrivals:
         ports.setdefault(arrival[0], []).append(arrival)

@@ -16,7 +16,7 @@ timed clock `packet` by its port, and `rank`.
 
 @dataclass(frozen=True)
 class Deviation:
-    """The first step, or time, in which the order of events changes the result."""
+    """The first step, or time, when the order of events changes the result."""
 
     step: int
     """The step; under the timed clock the time in nanoseconds."""

@@ -151,7 +151,7 @@ class GoalFile(MessageFile):
 
 
 def without_comments(text: str) -> str:
-    """Return a text without its comments, one of which may lack its end; line breaks inside them stay."""
+    """Return a text without its comments (one of them may lack its end); line breaks inside them stay."""
     kept, place = [], 0
     # One step for each comment: a pattern for whole comments would search for the end of one without end again and again.
     while (begins := COMMENT.search(text, place)) is not None:

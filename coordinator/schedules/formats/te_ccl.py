@@ -1,4 +1,4 @@
-"""TE-CCL JSON: flows that name chunk, source, link and epoch, and demands that name the epoch in which they are met."""
+"""TE-CCL JSON: flows that name chunk, source, link and epoch, and demands that name the epoch of their completion."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -138,7 +138,7 @@ class TecclFile(HopFile):
 
 
 def _demands(document: Mapping[str, Any]) -> dict[tuple[str, str, int], int]:
-    """Return by (node, origin, chunk) of the demands that are listed with their paths the epoch in which each is met."""
+    """Return by (node, origin, chunk) the epoch of completion of each demand that is listed with its paths."""
     paths: Any = next((value for key, value in document.items() if key.lower().endswith("chunk paths")), {})
     if not isinstance(paths, dict):
         raise RefusedScheduleError("the paths of chunks are no object")
