@@ -36,7 +36,7 @@ _held: dict[str, NDArray[Any]] = {}
 
 
 def hold_contributions(array: NDArray[Any], *, fresh: bool = False) -> str:
-    """Return the value of `data` for an array of this process, which is copied unless it is `fresh`, made for this call.
+    """Return the value of `data` for an array of this process; the array is copied unless it is `fresh`, made for this call.
 
     Equal arrays have one name, in every process, and different arrays of a process have different names.
     """
