@@ -56,11 +56,11 @@ LISTS = {
 NEW = {
     "algorithm": (
         "new:algorithm_command",
-        "Write an algorithm to start from: flooding, or for a reduce a tree, which `coordinator check` accepts.",
+        "Write an algorithm to start from: flooding, or for a reduce a tree. `coordinator check` accepts it.",
     ),
     "topology": (
         "new:topology_command",
-        "Write a family of networks to start from: a ring, which `coordinator check` accepts.",
+        "Write a family of networks to start from: a ring. `coordinator check` accepts it.",
     ),
 }
 JUDGES = {
