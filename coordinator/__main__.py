@@ -17,7 +17,8 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
     _keep_streams_open()
-    # Importing creates hundreds of thousands of objects, all of which stay: `collect_seldom` turns the collector on again.
+    # Importing creates hundreds of thousands of objects, and all of them stay: `collect_seldom` turns the collector on
+    # again.
     gc.disable()
     # Pydantic would search the metadata of every installed package for plug-ins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

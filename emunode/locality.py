@@ -198,7 +198,8 @@ def run_isolated(
     entry: type[Algorithm], topology: Topology, spec: CollectiveSpec, rank: Rank, history: NodeHistory
 ) -> IsolatedRun:
     """Run one rank on its recorded arrivals. Call it in a process of its own: it replaces the class of `topology`."""
-    # A collection would run finalizers of what the parent has left, which close files and sockets, under the watch.
+    # A collection would run finalizers of what the parent has left. These close files and sockets, and would do so
+    # under the watch.
     gc.disable()
     queried = _record_queries(topology)
     watch = CallWatch()
@@ -272,7 +273,7 @@ def _call_in_child(work: Callable[[], Any]) -> Any:
         except EmulatorError as error:
             return pickle.dumps((False, str(error)))
 
-    # Pickles of this program's own child: as trustworthy as the algorithm, which the caller has imported.
+    # Pickles of this program's own child: as trustworthy as the algorithm that the caller has imported.
     worked, result = pickle.loads(in_child(pickled, SECONDS))
     if not worked:
         raise ContractError(result)
@@ -371,7 +372,7 @@ def _forbidden_name(function: Any) -> str | None:
         return f"{module}.{name}" if forbidden or (module, name) in FORBIDDEN_FUNCTIONS else None
     if isinstance(owner, type) and owner.__module__ == "datetime" and name in CLOCKS:
         return f"datetime.{name}"
-    # The functions of `random` are methods of one hidden instance, which is seeded by the system.
+    # The functions of `random` are methods of one hidden instance, seeded by the system.
     hidden = vars(sys.modules["random"]).get("_inst") if "random" in sys.modules else None
     return f"random.{name}" if owner is not None and owner is hidden else None
 

@@ -29,7 +29,7 @@ def logging_to(file: TextIO) -> Iterator[None]:
         yield
     finally:
         _file.reset(before)
-        # A cached logger holds the file, which the caller closes.
+        # A cached logger holds the file, but the caller closes it.
         _logger.cache_clear()
 
 

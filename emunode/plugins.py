@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, NamedTuple
 
-# With the built-in algorithms and topologies, with which no plug-in may clash.
+# With the built-in algorithms and topologies: no plug-in may clash with them.
 import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
 from emunode.algorithms.given_base import SCHEDULE

@@ -66,7 +66,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         """Return whether an object is of the kind of this registry."""
         if self._instances:
             return isinstance(entry, self.base)
-        # Not issubclass, which takes longer for abstract classes than all else that registers one of hundreds.
+        # Not issubclass: for abstract classes it takes longer than everything else in a registration.
         return isinstance(entry, type) and self.base in entry.__mro__
 
     def declare(self, modules: Iterable[tuple[Hashable, str]]) -> None:

@@ -159,7 +159,7 @@ def _independent_of_arrival(algorithm: Algorithm, trees: FoldTrees) -> BitClaim:
     claim = partial(BitClaim, "bits_independent_of_arrival")
     if type(algorithm).__module__.startswith("emunode."):
         return claim(certified=True, measured=None, because="the timetable fixes the order of every addition")
-    # A rule from elsewhere may take arrivals as they come, which its word does not exclude: it is tried.
+    # A rule from elsewhere may take arrivals as they come, whatever it declares: it is tried.
     for place, other in fold_trees(algorithm, last_port_first=True).trees.items():
         if other.digest != trees.trees[place].digest:
             because = f"read by descending port: {describe_parting(trees.trees[place], other)}"

@@ -15,7 +15,7 @@ from coordinator.reports.run_report import render
 from coordinator.reports.theme import standalone
 from emunode.errors import ScenarioError
 
-# Charts have a second form for small screens, which shows the same.
+# Charts have a second form for small screens, with the same content.
 CHART: Final = re.compile(r'<svg class="chart(?! narrow)[^"]*"[^>]*aria-label="([^"]*)".*?</svg>', re.DOTALL)
 
 

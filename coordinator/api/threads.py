@@ -93,7 +93,8 @@ def _in_new_thread(function: Callable[[*Arguments], Result], *arguments: *Argume
         guard.calls(work.request.stop)
         thread.start()
         try:
-            # A signal that the kernel gives to another thread does not wake this one, which has to run the handler.
+            # A signal that the kernel gives to another thread does not wake this one, but this one has to run the
+            # handler.
             while thread.is_alive():
                 thread.join(0.1)
         except BaseException:  # a signal handler of somebody else raised it

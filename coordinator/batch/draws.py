@@ -91,7 +91,7 @@ class Draws:
         """Return the nodes or links of blocks, once each, where several blocks of a draw share them."""
         if not each.term.block:
             return each
-        # The members of all blocks are one array, in which a block is a range.
+        # The members of all blocks are one array; a block is a range of it.
         starts, members = self._members[each.term.block]
         sizes = starts[each.places + 1] - starts[each.places]
         draws = np.repeat(each.draws, sizes)
@@ -99,7 +99,7 @@ class Draws:
         within = np.arange(len(draws)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         places = members[np.repeat(starts[each.places], sizes) + within]
         total = int(members.max(initial=0)) + 1
-        # A pair of draw and place as one number, so that places which several blocks of a draw share are found by
+        # A pair of draw and place as one number, so that places shared by several blocks of a draw are found by
         # sorting.
         once = np.unique(draws * total + places)
         return Struck(each.term, once % total, once // total)
@@ -260,8 +260,7 @@ def combinations_of(total: int, count: int, index: Indices) -> Indices:
     found = np.empty((len(index), count), np.int64)
     left, least = index.copy(), np.zeros(len(index), np.int64)
     for at in range(count):
-        # Member after member, from the lowest: the number of combinations before each possible member decides which it
-        # is.
+        # Member after member, from the lowest: the number of combinations before each possible member decides.
         more = count - at - 1
         # before[p]: combinations of the remaining members whose lowest one is below p.
         before = np.cumsum([0, *(comb(total - 1 - place, more) for place in range(total))])

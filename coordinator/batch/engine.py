@@ -142,7 +142,7 @@ class BatchEngine:
         lost_count = count_by_trial(lost, trials)
         # Where no content can be wrong, messages are incomplete exactly if they are not intact.
         incomplete = lost_count if intact is arrived else count_by_trial(owed & ~due.pieces.all(arrived), trials)
-        # The trials in which the single source or target is faulty: they are undecided, like such a run.
+        # The trials with a faulty single source or target: they are undecided, like such a run.
         broken = reduce(or_, faulty[self._roots], no_trials(1, words_for(trials))[0])
         times = None
         if latencies:
@@ -249,7 +249,7 @@ class BatchEngine:
         owed = self._owed_pieces(healthy)
         least = np.zeros(trials, np.int64)
         for copies in range(len(self._due.copies.columns)):
-            # Trials in which every piece that is due has more than `copies` right copies.
+            # Trials where every piece that is due has more than `copies` right copies.
             # A constant in planes: all bits 1 where the constant has a 1, else all bits 0.
             bound = [owed | ~owed if copies >> at & 1 else owed & ~owed for at in range(copies.bit_length())]
             # Each number of copies that all due pieces exceed adds 1, so the sum is the smallest number of copies.

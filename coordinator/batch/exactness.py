@@ -97,7 +97,7 @@ def _is_exact(effect: Effect, interval: Interval, *, on_link: bool) -> bool:
         case Loses(choice=Choice.PACKET, packet=None) if on_link:
             return True
         case Loses(probability=probability, packet=None, choice=choice):
-            # Colluding nodes alter the copies that win a vote, which depends on all other copies.
+            # Colluding nodes alter the copies that win a vote, and a vote depends on all other copies.
             return probability >= 1 and choice is not Choice.VOTE
         case Alters(probability=probability, choice=choice):
             # Bytes that a link damages differ from one link to the next, or agree by chance.

@@ -90,8 +90,8 @@ class Tracer:
         """Follow a batch from hop to hop."""
         count, live = len(self._schedule), first_trials(batch.trials)
         arrived = np.empty((count + 1, batch.words), np.uint64)
-        # The row behind the last hop stands for contents from the beginning, which are there in every trial; BEGIN, -1,
-        # is its index.
+        # The row behind the last hop stands for contents from the beginning, there in every trial; BEGIN, -1, is its
+        # index.
         arrived[-1] = live
         planes = [no_trials(count + 1, batch.words) for _ in range(2)] if self.has_values(batch) else []
         lossy = self._losses(batch)
@@ -99,7 +99,7 @@ class Tracer:
         segments: list[Bits] = []
         packets: list[Bits] = []
         for each in self._rounds:
-            # A hop is sent in the trials in which the hop that brought its content arrived.
+            # A hop is sent in the trials where the hop that brought its content arrived.
             sent = arrived[each.carried]
             in_force = [(key, rows) for key, rows in batch.effects.items() if each.step in key.interval]
             self._silence(in_force, each, sent)
@@ -189,7 +189,7 @@ class Tracer:
             if not episode.stream:
                 continue
             for arc in np.flatnonzero(struck.any(axis=1)).tolist():
-                # Numbers are drawn in Python, one for each packet and trial, so trials in which the link works are left
+                # Numbers are drawn in Python, one for each packet and trial, so trials with a working link are left
                 # out.
                 trials = np.flatnonzero(unpacked(struck[arc]))
                 for step, hops in self._packets_of(arc, episode.interval):
@@ -241,6 +241,6 @@ def _round(schedule: Schedule, step: Step, part: slice) -> StepHops:
     # For each fold the whole range of `fold_order` from its start to its stop.
     within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     folds = Groups(schedule.fold_order[np.repeat(starts[folding], sizes) + within], sizes)
-    # BEGIN is -1, which is also the index of the last row.
+    # BEGIN is -1, also the index of the last row.
     packets = np.unique(schedule.packets[part], return_index=True)[1]
     return StepHops(step, hops, part, carried, packets, np.flatnonzero(carried == BEGIN), folding[folds.order], folds)

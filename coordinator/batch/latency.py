@@ -111,7 +111,7 @@ def _receipts(step: Step, hops: Indices, piece: Indices, rank_of: Indices) -> Re
     copies = Groups(hops[order], sizes)
     # The hops of a group have the same piece, so the first one names it.
     pieces = piece[hops[order]][(np.cumsum(sizes) - sizes)[copies.order]]
-    # Two pieces of one receiver may come in one step, which is one end of its waiting.
+    # Two pieces of one receiver may come in one step: one end of its waiting, not two.
     order, sizes = grouped([rank_of[pieces]])
     receivers = Groups(order, sizes)
     ranks = rank_of[pieces][order][(np.cumsum(sizes) - sizes)[receivers.order]]

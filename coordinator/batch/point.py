@@ -53,7 +53,7 @@ class PointEngine:
         # As in `Plan.effective_faults`: a fault that begins after the last step has no effect.
         self._late = end is not None and fault_set.window.start > end
         self._given = list(effects_of(plan.effective_faults, engine.arcs))
-        # A drawn place has no other fault, so the fault alone says which random numbers it has.
+        # A drawn place has no other fault, so the fault alone determines its random numbers.
         self._drawn = {
             term: [episode for episode, _ in episodes_of([fault_set.fault_of(term)])] for term in fault_set.parts
         }
@@ -88,7 +88,7 @@ class PointEngine:
         # Only decided trials can break a promise: with a faulty source nothing is promised.
         broken = outcome.decided & ~outcome.served & (outcome.intact > 0)
         if broken.any():
-            # Promises are looked up only for trials with a loss, which are few.
+            # Promises are looked up only for the few trials with a loss.
             broken &= self._promised(batch, struck)
         return outcome, broken
 

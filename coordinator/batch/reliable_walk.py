@@ -148,7 +148,7 @@ class _Walk:
         step = 0
         while self._inbox or self._offers or self._is_busy():
             step += 1
-            # With long time-outs a run may go on for many steps in which nothing crosses.
+            # With long time-outs a run may go on for many steps without a crossing.
             if step > self._plan.scenario.step_limit:
                 raise InexactError("it does not end within the step limit")
             self._injector.apply(faults.get(step, ()))
@@ -174,8 +174,7 @@ class _Walk:
             del self._offers[key]
 
     def _act(self, step: Step, rank: Rank, inbox: list[tuple[Port, list[WalkedPacket]]]) -> None:
-        # Ports in ascending order, as a node reads them: the order of new copies is the order in which they are offered
-        # to links.
+        # Ports in ascending order, as a node reads them: the order of new copies is the order of their offers to links.
         new = [hop for port, items in sorted(inbox, key=lambda each: each[0]) for hop in self._read(rank, port, items)]
         for hop in new:
             for behind in self._behind[hop]:
@@ -228,7 +227,7 @@ class _Walk:
                     self._fill(link)
 
     def _fill(self, link: _Link) -> None:
-        # Segments enter the window in the order in which they were offered.
+        # Segments enter the window in the order of their offers.
         while link.queue and len(link.window) < self._settings.window:
             hop = link.queue.popleft()
             link.window[hop] = None

@@ -262,7 +262,7 @@ class MessageEngine(CertificateEngine):
         keys: list[float] = []
 
         def next_round() -> Iterable[Trial]:
-            # The round in which a failure was found is completed, and no other one begins.
+            # The round of a failure is completed, and no other round begins.
             current[:] = [] if failing else islice(orbits, next(sizes))
             keys[:] = others.keys(len(current)) if self._sample else []
             return [Trial(0, orbit.faults, on.scenario.seed) for orbit in current]
@@ -281,7 +281,7 @@ class MessageEngine(CertificateEngine):
                 tight[orbit.faults] = result.journal_hash
             elif self._sample:
                 others.offer([keys[place]], [(orbit.faults, result.journal_hash)])
-            # The first failing set in order, so that the result does not depend on which worker was faster.
+            # The first failing set in order, so that the result does not depend on the speed of workers.
             if failed(result) and (not failing or place < failing[0].place):
                 failing[:] = [FailingTrial(place, trial, result)]
 

@@ -184,7 +184,7 @@ def coverage_of(trials: FinishedTrials) -> dict[str, FaultCoverage]:
     plans = [grid.variants[variant].plan for (_, variant), _ in draws]
     if any(plan.scenario.clock != "steps" for plan in plans):
         raise ScenarioError("coverage", "timed", "faults have times under this clock; use --clock steps")
-    # Of several algorithms on one network, the longest decides in which steps a fault can begin.
+    # Of several algorithms on one network, the longest decides when a fault can begin.
     steps = {plan.spec: last_step(plan) for plan in plans}
     found: dict[str, FaultCoverage] = {}
     left = MOST_TRIALS

@@ -209,7 +209,7 @@ class Grid:
         places = self.places[variant]
         count = set_count(fault_set, places)
         if fault_set.how != "all":
-            # A strategy without randomness has one set, which need not be run twice.
+            # A strategy without randomness has one set; a second run would be the same.
             return range(
                 self.trials if count is None or self.is_random(fault_set, variant) else min(self.trials, count)
             )
@@ -240,7 +240,8 @@ class Grid:
         the run.
         """
         seed = self.variants[variant].scenario.seed
-        # Any value counts, also a rate of 1 or a number of steps, which draw nothing: so the seeds follow from the syntax.
+        # Any value counts, also a rate of 1 or a number of steps, though these draw nothing: so the seeds follow from
+        # the syntax.
         own = self.variants[variant].is_random or any(part.argument for part in self.points[point].parts)
         return (seed + number) % 2**63 if own else seed
 

@@ -71,7 +71,8 @@ def _bets(groups: Iterable[Mapping[float, int]], level: float) -> Iterator[_Bet]
             continue
         values = np.array(list(group), np.float64)
         counts = np.array(list(group.values()), np.float64)
-        # The best bet for a known number of draws; twice as many as so far stand for the number, which need not be planned.
+        # The best bet for a known number of draws; twice as many as so far stand for the number, so that it need not be
+        # planned.
         horizon = 1 << max(4, int(drawn).bit_length())
         yield values, counts, sqrt(2 * log(2 / level) / (horizon * squares / drawn))
         drawn += float(counts.sum())

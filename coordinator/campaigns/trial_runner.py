@@ -178,7 +178,7 @@ class TrialRunner:
 
     async def _timed(self, plan: Plan) -> TrialResult:
         """Run one trial under the timed clock, in memory, where no packet is late."""
-        # They import the networks of hosts and polars, which trials in lock-step do without.
+        # They import the networks of hosts and polars; trials in lock-step need neither.
         from coordinator.networks.timed import TimedMemoryNetwork, predict  # noqa: PLC0415
         from coordinator.results.faults_in_steps import in_steps  # noqa: PLC0415
 
@@ -218,7 +218,7 @@ class TrialRunner:
         # The settings that a reset cannot change.
         kind = (plan.topology.name, scenario.driver, plan.hosts, plan.placed and plan.placed.table, scenario.netns)
         if self._network is not None and self._network[0] == kind:
-            # A network of which processes were killed refuses a reset; then a new one is opened.
+            # A network with killed processes refuses a reset; then a new one is opened.
             with contextlib.suppress(RunError):
                 await self._network[1].reset(plan)
                 return self._network[1]

@@ -104,7 +104,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            # A session of its own, so that Ctrl-C reaches only the parent, which decides.
+            # A session of its own, so that Ctrl-C reaches only the parent: the parent decides.
             start_new_session=True,
         )
         assert self._process.stdin is not None

@@ -21,7 +21,7 @@ judges = App(name="judge", help="Judge what other software sent: an MPI library,
 manifests = App(name="manifest", help="Print a file from which a cluster starts a run.")
 maker = App(name="new", help="Write a file to start from: an algorithm or a network of your own.")
 
-# Each summary repeats the first line of the command's docstring, which cannot be read without importing its module.
+# Each summary repeats the first line of the command's docstring: reading it would import the module of the command.
 COMMANDS = {
     "run": ("run:run_command", "Run a scenario."),
     "plan": ("plan:plan_command", "Print what a scenario needs and what theory predicts, without running it."),

@@ -244,7 +244,7 @@ def show_processes(table: Sequence[Row]) -> None:
         cells = {cell["name"]: cell for cell in process_cells(row)}
         variant, faults, figure, *_ = cells.values()
         name = figure["text"]
-        # Short enough not to be broken: the share of the time in which nodes, or links, work.
+        # Short enough not to be broken: the share of the time when nodes, or links, work.
         shown: dict[str, object] = {"": f"{name.removeprefix('availability of ')} up" if " of " in name else name}
         for name in ("mean", "expected", "5 %", "median", "95 %"):
             shown[name] = "\n".join(filter(None, (cells[name]["text"], cells[name]["interval"])))

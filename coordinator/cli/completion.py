@@ -12,7 +12,7 @@ from emunode.terminal import say
 
 def install_completion(
     *,
-    # In the order of cyclopts, which has the same union: `typing` keeps the first of equal unions for a while.
+    # In the order of cyclopts, since it has the same union: `typing` keeps the first of equal unions for a while.
     shell: Annotated[
         Literal["zsh", "bash", "fish", "powershell"] | None, Parameter(help="default: the shell that runs the command")
     ] = None,

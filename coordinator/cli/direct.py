@@ -30,7 +30,7 @@ def direct_call(arguments: Sequence[str]) -> Callable[[], int] | None:
     if own is None:
         return None
     words = arguments[1:]
-    # Before the options of a scenario are imported, which `--help` does without.
+    # Before the options of a scenario are imported: `--help` does not need them.
     if any(word.startswith("-") and not word.startswith("--") for word in words) or "--help" in words:
         return None
     from coordinator.scenario.model import OPTIONS  # noqa: PLC0415

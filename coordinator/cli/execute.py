@@ -53,7 +53,7 @@ def run_scenario(
     require_possible(plan)
     if large := warning(plan):
         say(f"warning: {large}", err=True)
-    # Before the process moves to a network of its own, which other programs cannot reach.
+    # Before the process moves to a network of its own, out of reach of other programs.
     listener = open_listener(port) if page.watch else None
     metrics = None if output.metrics is None else metrics_target(output.metrics)
     if needs_own_network(plan):
@@ -89,7 +89,8 @@ def run_plan(
     `page`: the socket that serves the page of the run, and the seconds that the run may be paused. `metrics`: the
     socket that serves metrics, or the file that they are written to. `origin`: the stored run that the run continues.
     """
-    # Not before `enter_own_network`, which needs a process with one thread: polars starts threads when it is imported.
+    # Not before `enter_own_network`, as this needs a process with one thread: polars starts threads when it is
+    # imported.
     with single_threaded_imports():
         from coordinator.cli.result import show_result  # noqa: PLC0415
         from coordinator.execution.branch import branch_folder  # noqa: PLC0415

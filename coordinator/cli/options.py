@@ -36,7 +36,7 @@ def make_flags(
 
 def flag_type(option: ScenarioOption, defaults: Mapping[str, object]) -> Any:
     """Return the annotated type of a flag, for cyclopts to show, complete and convert it."""
-    # A feature may have a group of its own, which stands below the others.
+    # A feature may have a group of its own, below the others.
     group = GROUPS.get(option.group, FlagGroup(option.group, sort_key=len(GROUPS)))
     if option.is_switch:
         return Annotated[bool | None, Parameter(help=option.help(), negative=(), group=group)]

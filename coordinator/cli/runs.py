@@ -92,7 +92,7 @@ def _show_runs(title: str, entries: Sequence[RunEntry]) -> None:
     # Each column has a space before and after it.
     room = render.console().columns - sum(width + 2 for name, width in widths.items() if name != "run") - 2
     for row in rows:
-        # A name has hyphens and a slash, at which lines may end.
+        # Lines may end at the hyphens and the slash of a name.
         folder, slash, stamp = str(row["run"]).rpartition("/")
         if len(str(row["run"])) > room >= LEAST_ROOM:
             row["run"] = "\n".join([*wrap(folder + slash, room), stamp])

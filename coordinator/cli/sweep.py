@@ -105,7 +105,7 @@ def _show(result: Sweep, out: Path | None) -> None:
     del columns["bottleneck"]
     varied = "varied" in columns
     if varied:
-        # Bounds take the room of the settings, which are few words.
+        # Bounds take the room of the settings, a few words.
         columns = {
             name: heading for name, heading in columns.items() if name not in ("nodes", "predicted", "bound", "ratio")
         }

@@ -64,7 +64,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
     if algorithm.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
         return None
     source, missing = algorithm.spec.source, set()
-    # A flood reaches every rank to which any path leads, so a search without the blocked hops finds the ranks that are
+    # A flood reaches every rank with any path to it, so a search without the blocked hops finds the ranks that are
     # reached.
     healthy = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in outages.faulty]
     found = Losses(algorithm.spec.messages * len(healthy), traced=False)
@@ -81,7 +81,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
         for rank in healthy:
             if rank not in reached:
                 missing.add((rank, segment // algorithm.segments_per_message))
-                # Every outage that the search met may be the one without which the rank would have been reached.
+                # Without any one of the outages that the search met, the rank might have been reached.
                 found.causes.setdefault(rank, set()).update(blocked)
     found.delivered -= len(missing)
     return found

@@ -93,8 +93,8 @@ def outages_of(
                         found.setdefault(place, []).append(spell.interval)
                 case Loses(choice=Choice.PORT) if isinstance(place, int):
                     for port in topology.ports(place):
-                        # The ports on which a node is silent may be drawn from the seed; None if the choice depends on
-                        # the packet.
+                        # The silent ports of a node may be drawn from the seed; None if the choice depends on the
+                        # packet.
                         silent = spell.fault.silent_at(seed, port)
                         if silent is None:
                             return None

@@ -60,7 +60,7 @@ class Origin:
         """
         kept = self.faults
         scenario = self.plan.scenario.model_copy(update={"fault": (*kept, *faults)})
-        # On the memory driver, which needs no hosts; faults at random are drawn by the plan.
+        # On the memory driver, without hosts; faults at random are drawn by the plan.
         plan = make_plan(scenario.on_driver("memory"))
         for text, records in list(zip(plan.scenario.fault, plan.records, strict=True))[len(kept) :]:
             begin = min(record.step for record in records)

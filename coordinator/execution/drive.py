@@ -194,7 +194,7 @@ async def take_steps(
 ) -> None:
     """Run steps until nothing is left to do; at the step limit, or if steering ends it, `execution` becomes undecided."""
     limit = plan.scenario.step_limit
-    # One step beyond the limit, in which nodes only read the arrivals of the last one.
+    # One step beyond the limit: nodes only read the arrivals of the last step then.
     for step in range(1, limit + 2):
         if steering is not None:
             execution.undecided = await _wait_for_step(network, steering, step)

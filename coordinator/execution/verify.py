@@ -257,7 +257,7 @@ def _timetable(plan: Plan, records: np.ndarray, *, whole: bool) -> Timetable:
     costs = costs_of(plan.scenario)
     foreseen = plan.scenario.program is None or is_allowed(plan.scenario.program)
     if plan.faults or plan.spec.has_control or (foreseen and not whole):
-        # When a packet was lost, or which ones are missing, does not follow from the journal alone.
+        # Neither the time of a loss nor the missing packets follow from the journal alone.
         return completed(prediction(plan.algorithm, plan.faults, costs, plan.scenario.step_limit))
     return make_timetable([records.tobytes()], plan.spec.port_model, plan.topology.degree, costs, complete=True)
 

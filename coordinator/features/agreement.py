@@ -242,7 +242,7 @@ def news_steps(topology: Topology) -> Step:
         pass
     else:
         assert isinstance(diameters, tuple)
-        # The last value is for kappa - 1 faults, the most under which the network is connected for certain.
+        # The last value is for kappa - 1 faults, the most that leave the network connected for certain.
         return diameters[-1]
     if isinstance(topology, VertexTransitiveTopology) and topology.order * topology.degree <= LARGEST_SEARCH:
         return longest_disjoint_path(topology)

@@ -95,7 +95,7 @@ class LivenessFeature(Feature):
             if calm.seconds:
                 metrics["settling_seconds"] = max(0, last - calm.start) / NANO
             else:
-                # The step in which the faults are over is the first one of the rest.
+                # The step when the faults are over is the first one of the rest.
                 metrics["settling_steps"] = max(0, last - calm.start + 1)
         found = waits(run, evidence) if evidence.unserved and evidence.explained else ()
         return Findings(metrics, {"waiting": [each.record() for each in found]} if found else {})

@@ -90,7 +90,7 @@ class ReliableFeature(Feature):
                 yield BrokenAssumption(Assumption.SENT_ONCE, "an acknowledgement may come after its time-out")
             return
         # A lower bound for every algorithm also holds for an algorithm that waits for acknowledgements. But a bound for
-        # one port may follow from receipts, which are not limited over reliable links.
+        # one port may follow from receipts, and these are not limited over reliable links.
         yield BrokenAssumption(Assumption.STEPS_KEPT, "segments wait for acknowledgements", bounds_hold=all_port)
         links = links_of(run)
         if links.retransmit_after < round_trip(run.spec, run.topology, links.window):
@@ -128,7 +128,7 @@ def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
     The acknowledgement crosses in the step after the segment. Over one port the acknowledgement waits for the
     acknowledgements of all other segments that the neighbours have sent: a window for each link.
     """
-    # A packet crosses in a step and is read in the next one, which sends the acknowledgement.
+    # A packet crosses in a step; the next step reads it and sends the acknowledgement.
     return 2 if spec.port_model is PortModel.ALL_PORT else 1 + topology.degree * window
 
 
@@ -261,7 +261,7 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
         # A link that duplicates packets carries more than is sent over it.
         source = f"{SOURCE}: at most {links.attempts} attempts for each segment"
         yield Claim("segments", links.attempts * most, "<=", source, assumes=frozenset())
-    # A rank that recovers has forgotten its content, and a fold depends on the step in which it leaves: the paths of
+    # A rank that recovers has forgotten its content, and a fold depends on the step of its departure: the paths of
     # copies decide neither.
     plain = effects <= {Stops} and not timeline.recoveries and spec.collective not in FOLDING
     if outages is not None and plain and not set(outages.faulty) & set(algorithm.sources):

@@ -57,7 +57,7 @@ class RepairFeature(Feature):
             return
         delayed = run.spec.reliable is not None
         if run.goes_by_events and (delayed or run.spec.detection is not None):
-            # Late packets may be overdue and requested; the second copy, which comes by another way, is traffic too.
+            # Late packets may be overdue and requested; the second copy, by another way, is traffic too.
             yield BrokenAssumption(Assumption.SENT_ONCE, "packets that are late may be asked for")
         elif delayed and not run.goes_by_events:
             why = "packets that wait for acknowledgements may be overdue, and what is asked for comes twice"
@@ -205,7 +205,7 @@ def _reached(
     """
     topology, source = algorithm.topology, algorithm.spec.source
     # From each rank that may send a segment to the ranks that would receive it there: the parent in the tree, and the
-    # neighbours to which the rule sends requests, seen from the other end.
+    # neighbours that the rule sends requests to, seen from the other end.
     onward: dict[Rank, list[Rank]] = {}
     for relative in algorithm.reached:
         rank = topology.absolute(relative, source)

@@ -271,7 +271,7 @@ class AlgorithmGrader:
             spec = spec._replace(seed=spec.seed + 1)
         with self.server.process() as process:
             answer = process.ask("open", algorithm=self.described["key"], spec=spec._asdict(), ranks=[rank], watch=True)
-            # Only steps in which all ranks answered: an exception is a finding already.
+            # Only steps when all ranks answered: an exception is a finding already.
             for step, (inbox, sends) in enumerate(run.turns, start=1):
                 if "failed" in answer or "refused" in answer:
                     yield f"alone it fails: {answer.get('failed', answer.get('refused'))}"

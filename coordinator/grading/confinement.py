@@ -125,7 +125,7 @@ def confine(
         (Layer.DESCRIPTORS, lambda: _close_others(keep)),
         (Layer.LIMITS, lambda: _limit(limits)),
         *([] if user is None else [(Layer.OTHER_USER, lambda: _become(user))]),
-        # Without a table of users, so that it cannot make a namespace in which it has rights again.
+        # Without a table of users, so that it cannot make a namespace where it has rights again.
         (Layer.USER_NAMESPACE, lambda: libc.call("unshare", NEW_USER)),
         (Layer.CAPABILITIES, _drop_capabilities),
     ]
@@ -134,7 +134,7 @@ def confine(
         (Layer.FILTER, _install_filter),
     ]
     _take(steps, wanted, found)
-    # After the last change of its user and rights, which would reset the first two of these.
+    # After the last change of its user and rights: such a change would reset the first two of these.
     libc.require("prctl", libc.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     libc.require("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
     libc.require("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

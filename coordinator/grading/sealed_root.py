@@ -43,7 +43,7 @@ PROBE_SECONDS: Final = 30.0
 def library() -> list[Path]:
     """Return the folders and files that Python needs while it runs: its library, this program, and C libraries."""
     stdlib = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    # Of other folders on the path, which may be anybody's, only the two packages of this program.
+    # Other folders on the path may be anybody's: of these only the two packages of this program.
     found = [*stdlib, Path(__file__).parents[1], Path(libc.__file__).parent, Path("/etc/ld.so.cache")]
     found += [
         path

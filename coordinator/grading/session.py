@@ -12,7 +12,7 @@ from operator import index
 from types import ModuleType
 from typing import Any, Final
 
-# The built-in algorithms and networks, with which a submission must not clash.
+# The built-in algorithms and networks: a submission must not clash with them.
 import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Need, Rule
 from emunode.errors import ScenarioError

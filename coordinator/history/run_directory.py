@@ -195,7 +195,7 @@ def remove_abandoned() -> list[Path]:
 
 def _is_gone(path: Path, prefix: str) -> bool:
     """Return whether the process in the name of a folder has ended."""
-    # A process id may be reused, which only delays the clean-up.
+    # A process id may be reused; that only delays the clean-up.
     pid = path.name.removeprefix(prefix).split("-")[0]
     return path.name.startswith(prefix) and pid.isdigit() and not Path("/proc", pid).exists()
 

@@ -200,7 +200,7 @@ class Server:
 
     def _rank(self, query: str) -> int:
         text = parse_qs(query).get("rank", [""])[0]
-        # `isdigit` alone is true of "²", of which `int` makes no number.
+        # `isdigit` alone is true of "²", but `int` makes no number of it.
         if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) >= self._plan.topology.order:
             raise RequestError(400, f"rank: expected a whole number below {self._plan.topology.order}")
         return int(text)

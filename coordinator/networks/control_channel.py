@@ -120,7 +120,7 @@ class ControlChannel:
         while not condition():
             if self._error:
                 raise self._error
-            # Hosts report a step within a fraction of a millisecond, in which a wait in trio costs more than the reports.
+            # Hosts report a step within a fraction of a millisecond. A wait in trio would cost more than the reports.
             if not await self._streams.linger(LINGER_SECONDS):
                 left = last_message + stall_seconds - trio.current_time()
                 if left < stall_seconds / 2 and not half_time:

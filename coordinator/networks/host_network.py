@@ -90,7 +90,7 @@ class HostNetwork:
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         if time.monotonic() > self._launch.ends_at:
             raise RunError("the time limit of its job is near, so it was ended with what it had measured")
-        # Processes are killed or stopped before the step in which their ranks fail.
+        # Processes are killed or stopped before the step when their ranks fail.
         await self._faults.before_step(step, faults)
         return await self.barrier.step(step, faults, everyone=self._faults.concern_all(step, faults))
 
@@ -110,7 +110,7 @@ class HostNetwork:
 
     async def reset(self, plan: Plan) -> None:
         hosts, links = self._channel.in_order, self._links
-        # Replacing the processes would amount to opening another network, which the caller can do.
+        # Replacing the processes would amount to opening another network; the caller can do that.
         if not all(host.alive for host in hosts):
             raise RunError("cannot reset this network, since processes of it were killed; open another one")
         await self._faults.resume_all()

@@ -114,7 +114,7 @@ class LinkWaves:
     def listener(self, index: int) -> tuple[str, int, bytes]:
         """Return the address, port and nonce that other hosts dial a host with."""
         message = self._listening[index]
-        # The launcher knows better where containers are; else the address from which the host joined.
+        # The launcher knows better where containers are; else the address that the host joined from.
         address = self._launch.addresses(index)[0] or self._channel.hosts[index].address
         return address, message.port, message.nonce
 

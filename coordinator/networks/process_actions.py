@@ -81,7 +81,7 @@ class ProcessActions:
         `when` is the step or the virtual time of the faults; it may be empty.
         """
         found = [(each, *await self._result(each)) for each in sent]
-        # Afterwards: the first line takes tens of milliseconds, in which the next effect would not be seen.
+        # Afterwards: the first line takes tens of milliseconds, and the next effect would not be seen meanwhile.
         for each, state, after in found:
             log(
                 PROCESS_FAULT,

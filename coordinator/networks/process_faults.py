@@ -60,7 +60,7 @@ class ProcessFaultPlan:
         # Only hosts that are still there and have an affected rank.
         for index in sorted({self._placement.host(rank) for rank in until} & {*alive}):
             ranks = self._placement.ranks(index)
-            # Every rank of the host, also those without a fault: they have step 0, which makes `ends` differ.
+            # Every rank of the host, also those without a fault: they have step 0, so that `ends` differ.
             ends = {(until.get(rank, 0), self._recovery(rank, until.get(rank, 0))) for rank in ranks}
             step, recovery = min(ends)
             # One entry: all ranks share their fate. A restarted process would count packets for `drop` from 1 again.
@@ -117,7 +117,7 @@ class ProcessFaults:
         await self._resume(step, self._plan.revived(faults))
         await self._restart(step, faults)
         self._faults.apply(faults)
-        # Links close at the hosts, which know the faults; opening them again takes a wave of dials.
+        # Links close at the hosts, since hosts know the faults; opening them again takes a wave of dials.
         _, opening = self.connections.update(step, faults)
         # Containers and local processes can be killed; hosts that joined cannot.
         if self._launch.can_kill:

@@ -129,7 +129,7 @@ def _number_bytes(plan: Plan) -> int:
         vectors += vectors * parts if price is None else price.on_links
     # Each process judges by the partial results of all ranks; hosts send their results to the coordinator.
     processes = 1 + plan.hosts
-    # A host joins the parts in which the numbers of the user arrive.
+    # A host joins the parts of the user's numbers as they arrive.
     return len(numbers.data) * (1 + 2 * plan.hosts) + vectors * (1 + processes if plan.hosts else 2)
 
 

@@ -47,7 +47,8 @@ def write_gif(data: RunData, path: Path) -> Path:
     def image(frame: int) -> Image.Image:
         return Image.open(BytesIO(png_of(map_at(picture, frame), "gif", path, zoom=1))).convert("RGB")
 
-    # One palette for all pictures, from the last one, which has every colour: a palette of its own would make each flicker.
+    # One palette for all pictures, from the last one, since it has every colour: a palette of its own would make each
+    # flicker.
     palette = image(picture.frames - 1).quantize(256)
     # One at a time: the pictures of a long run would take a gigabyte.
     pictures = (image(at).quantize(palette=palette, dither=Image.Dither.NONE) for at in range(picture.frames))

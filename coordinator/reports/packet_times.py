@@ -111,7 +111,7 @@ def _stepped(data: RunData, packets: pl.DataFrame) -> pl.DataFrame | None:
             steps = heaviest.select("step", seconds=seconds)
     begins = steps.select("step", start=pl.col("seconds").cum_sum() - pl.col("seconds"))
     placed = packets.join(begins, on="step", how="left")
-    # Steps after the last packet, in which packets were withheld, are not in the table.
+    # Steps after the last packet, with withheld packets alone, are not in the table.
     over = pl.when("withheld").then(pl.lit(steps["seconds"].sum()))
     none = pl.lit(None, dtype=pl.Float64)
     return (

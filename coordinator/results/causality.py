@@ -72,8 +72,8 @@ def causality_violations(
     leaked = journal.join(withheld.lazy(), on=withheld.columns, how="semi").filter(~lost).select("step")
     journal = journal.join(withheld.lazy(), on=withheld.columns, how="anti")
     if times is not None and times.inputs is not None:
-        # Under the timed clock a port may send several packets of one step, and the journal does not say which of them
-        # carried a hop: a hop is legal if one of these packets explains it.
+        # Under the timed clock a port may send several packets of one step, and the journal does not tell them apart: a
+        # hop is legal if one of these packets explains it.
         both = _outcome_table(possible_outcomes(plan, times, times.inputs)).lazy().group_by("step", "sender", "port")
         possible = both.agg(pl.col("may_arrive", "may_be_lost", "may_be_altered").any())
     else:
@@ -147,7 +147,7 @@ def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
             faults.apply([due.pop()])
         silent = faults.silent(sender, step) or (knows and faults.is_dead(step, sender, port))
         byzantine = faults.byzantine(step, sender)
-        # A silent node sends nothing at all, which another rule judges.
+        # A silent node sends nothing at all; another rule judges that.
         if silent or not byzantine or (not lost and (sender, port) in delayed):
             continue
         treatment = faults.treatment(byzantine, step, sender, port, (origin, target, tree, segment))
@@ -262,7 +262,7 @@ def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[se
     for link in sorted(delayed):
         transits = [(step, chances.transit(step, *link, ())) for step in range(1, steps + 1)]
         losses = {step for step, transit in transits if transit.lost or link in dropping}
-        # Departure plus delay: the steps in which something may arrive over this link.
+        # Departure plus delay: the steps when something may arrive over this link.
         crossings = {step + transit.delay for step, transit in transits if not transit.lost}
         found[link] = (crossings, losses, link[0] in forging or link in altering)
     return found

@@ -133,7 +133,7 @@ def conclude(
     sifted = claims_of(plan)
     reasons, claims, timeline = [history.ended], [*sifted.kept], None
     if history.ended is None:
-        # A run that ended early has not executed the whole schedule from which these claims follow.
+        # These claims follow from the whole schedule, and a run that ended early has not executed all of it.
         claims += derived(plan, claims)
     records: dict[str, Sequence[Mapping[str, object]]] = {}
     if timetable is not None:

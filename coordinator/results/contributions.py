@@ -45,7 +45,7 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     owners = plan.algorithm.block_owners
     whole = len(owners) == 1
     sampled = owners[:: 1 + len(owners) * segments * order // MOST_SUMS]
-    # Blocks that are not sampled keep -1, by which their hops are dropped below.
+    # Blocks that are not sampled keep -1, so that their hops are dropped below.
     place = np.full(order, 0 if whole else -1, dtype=np.int64)
     place[list(sampled)] = range(len(sampled))
     hops = _hops(journal, order, segments)
@@ -94,8 +94,8 @@ def _missing(
     plan: ResolvedRun, hops: pl.DataFrame, holder: Rank, births: Sequence[tuple[Step, Rank]]
 ) -> tuple[Rank, ...]:
     """Return the ranks whose contributions one result lacks at `holder`; `hops` are the hops of its block and segment."""
-    # Sets of bits in place of sums: the question is which contributions are missing, not how many. Only one result is
-    # followed, so the sets may be large.
+    # Sets of bits in place of sums: the question is not how many contributions are missing, but whose. Only one result
+    # is followed, so the sets may be large.
     own = {rank: 1 << rank for rank in plan.topology.data_ranks}
     held = dict(own)
     left = list(births)
@@ -104,8 +104,8 @@ def _missing(
             _, rank = left.pop(0)
             held[rank] = own.get(rank, 0)
         pairs = list(arrivals.select("sender", "receiver").iter_rows())
-        # All senders of a step are read before any receiver changes, because no segment leaves in the step in which it
-        # arrives.
+        # All senders of a step are read before any receiver changes, because no segment leaves in the step of its
+        # arrival.
         sent = [held.get(sender, 0) for sender, _ in pairs]
         for (_, receiver), ranks in zip(pairs, sent, strict=True):
             held[receiver] = held.get(receiver, 0) | ranks
@@ -178,7 +178,7 @@ def _holders(plan: ResolvedRun, owner: Rank) -> list[Rank]:
     """Return the ranks that fold the result of a block."""
     if plan.spec.collective is not Collective.ALLREDUCE or len(plan.algorithm.block_owners) > 1:
         return [owner]
-    # A result in one piece may be folded at several ranks: at each rank to which partial results are due.
+    # A result in one piece may be folded at several ranks: at each rank with partial results due to it.
     return [rank for rank in plan.topology.data_ranks if plan.algorithm.segments_due(0, rank)]
 
 

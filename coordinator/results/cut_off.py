@@ -74,8 +74,8 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     specs: dict[Place, list[str]] = {}
     for spec in breaking:
         for record in faults[spec]:
-            # The losses name places. Each fault by itself gives the places that it puts out of service, which lead back
-            # to the fault as the user wrote it.
+            # The losses name places. Each fault by itself gives the places that it puts out of service, and these lead
+            # back to the fault as the user wrote it.
             alone = outages_of([record], (), plan.topology, plan.spec.seed) or Outages()
             for place in alone.places:
                 specs.setdefault(place, []).append(spec)
@@ -83,7 +83,7 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     def because(rank: Rank) -> str | None:
         places = found.causes.get(rank, ())
         named = {spec for place in places for spec in specs.get(place, ())}
-        # In the order in which the scenario gives them.
+        # In the order of the scenario.
         return ", ".join(spec for spec in breaking if spec in named) or None
 
     return because

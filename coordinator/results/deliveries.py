@@ -84,7 +84,7 @@ class Deliveries:
         return tuple(np.flatnonzero(self._intact_by(self.origin) < due).tolist())
 
     def _intact_by(self, ranks: Integers) -> Integers:
-        # Ranks come from a journal, which may be altered: no message is due from a rank that does not exist.
+        # Ranks come from a journal that may be altered: no message is due from a rank that does not exist.
         existing = (ranks >= 0) & (ranks < len(self.due))
         return np.bincount(ranks[self.intact & existing], minlength=len(self.due))
 
@@ -144,7 +144,7 @@ def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
     if plan.spec.collective in FOLDING and not plan.algorithm.states_order:
         arrivals = _segments_of_results(plan, arrivals)
     message = arrivals.segment // plan.algorithm.segments_per_message
-    # Segment numbers come from a journal, which may be altered: numbers of no message are left out.
+    # Segment numbers come from a journal that may be altered: numbers of no message are left out.
     counted = (message >= 0) & (message < plan.spec.messages)
     silent = silent_sources(plan)
     if silent:

@@ -49,7 +49,7 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
                 # A time interval excludes its end, a step interval includes its last step.
                 values["last"] = inputs.steps.step_at(end - 1)
         translated[fault] = replace(fault, **values)
-        # A fault at time 0 is in force even in a run in which nothing is ever sent.
+        # A fault at time 0 is in force even in a run without packets.
         if start < over or not start:
             in_effect.append(translated[fault])
     breaking = [fault for fault in in_effect if not fault.slows]

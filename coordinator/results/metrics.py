@@ -147,19 +147,19 @@ def measure(
     steps, links, last_arrivals = collect(
         [step_table(plan, packets, arrivals), used_links(packets.lazy()), latest], rows
     )
-    # Control segments cross links too, on which no data need have crossed.
+    # Control segments cross links too, also links without data.
     crossed = collect([used_links(packets_of(hops))], rows)[0] if plan.features else links
     illegal = count_rows(broken_rules(plan, hops, packets, timetable, cut_short=cut_short), rows)
     illegal += nonexistent_links(plan, crossed)
     heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
-    # Features measure before the tables are put together, because a repetition decides which nodes were cut off in the
-    # end.
+    # Features measure before the tables are put together, because a repetition decides about the nodes that are cut off
+    # in the end.
     again = _Repetitions()
     evidence = Evidence(everything, timetable, deliveries.metrics["delivery_ratio"], again.measure, results)
     findings: list[Findings] = []
     for feature in plan.features:
-        # A repetition decides which nodes miss something in the end.
+        # A repetition decides about the nodes that miss something in the end.
         last = again.cut_off if any(found.replaced for found in findings) else deliveries.unserved
         findings.append(feature.measure(plan, evidence._replace(unserved=last)))
     contributions = count_contributions(plan, journal)

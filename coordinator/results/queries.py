@@ -28,7 +28,7 @@ def count_rows(queries: Sequence[pl.LazyFrame], rows: int | None) -> int:
     """Count the rows that all queries over a journal of `rows` rows give together; see `collect`."""
     counts = [query.select(pl.len()) for query in queries]
     if rows is not None and rows <= SHORT_ROWS:
-        # As one query, because every start waits for a thread of polars, which takes long on a busy machine.
+        # As one query, because every start waits for a thread of polars: that takes long on a busy machine.
         counts = [pl.concat(counts, parallel=False).sum()]
     return sum(int(table.item()) for table in collect(counts, rows))
 

@@ -316,7 +316,7 @@ def unrotated_arcs(paths: Paths) -> int:
     """Count the arcs of a subtree of the root whose cycle rotation is not an arc of the next subtree."""
     star = paths.star()
     arcs: list[set[tuple[bytes, bytes]]] = [set() for _ in range(star.degree)]
-    # Each arc belongs to the subtree of the root port through which its leaf is reached.
+    # Each arc belongs to the subtree of the root port that leads to its leaf.
     behind = paths.hops.join(paths.places.rename({"port": "subtree"}), on=["root", "leaf", "tree"])
     for root, parent, child, subtree in behind.select("root", "parent", "child", "subtree").unique().iter_rows():
         ends = (star.permutation(star.relative(rank, root)) for rank in (parent, child))

@@ -78,7 +78,7 @@ def step_table(plan: ResolvedRun, packets: pl.DataFrame, arrivals: pl.DataFrame)
     """Return one row per step, steps without packets included; `max_link_bytes`, the most on a link, is not part of the
     file.
     """
-    # Steps in which nothing is sent occur in runs with late or delayed packets, and must not shift the others.
+    # Steps without sends occur in runs with late or delayed packets, and must not shift the others.
     last = int(packets["step"].max() or 0)  # type: ignore[arg-type]
     table = pl.LazyFrame({"step": range(1, last + 1)}, schema={"step": pl.Int32})
     crossing, arriving = packets.lazy(), arrivals.lazy()
@@ -180,11 +180,11 @@ def _fault_record(plan: ResolvedRun, fault: Fault, hops: pl.DataFrame) -> dict[s
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
     if isinstance(fault, NodeFault):
         record |= {"rank": fault.rank, "label": label(fault.rank)}
-        # Each kind of fault says at which end of a hop it shows: a crashed node at receivers, a byzantine one at
+        # Each kind of fault names the end of a hop where it shows: a crashed node at receivers, a byzantine one at
         # senders.
         place = pl.col(fault.shown_as) == fault.rank
         if "start" in hops.columns and not fault.slows:
-            # Under the timed clock a crash also cuts the packet that the node is sending, which is lost on its way.
+            # Under the timed clock a crash also cuts the packet that the node is sending: it is lost on its way.
             place |= (pl.col("sender") == fault.rank) & (pl.col("outcome") == "lost")
     else:
         assert isinstance(fault, LinkFault)

@@ -75,5 +75,5 @@ def _possible(
         return False, False, altered
     end = start + faults.occupancy(step, sender, port, start, inputs.costs.nanoseconds(size))
     lost = transit.lost or not faults.crosses(sender, port, start, end)
-    # A byzantine node may withhold some of the copies in a packet, which are recorded as lost.
+    # A byzantine node may withhold some of the copies in a packet; they are recorded as lost.
     return not lost, lost or faults.is_byzantine(sender, start), altered

@@ -61,8 +61,7 @@ def cast_votes(plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequenc
 
 def count_votes(votes: pl.DataFrame) -> pl.DataFrame:
     """Return the election of every piece, from its votes."""
-    # Altered copies with one value are one party. Copies of unknown value fall into one group too, which is the worst
-    # case.
+    # Altered copies with one value are one party. Copies of unknown value fall into one group too, the worst case.
     parties = votes.filter(~pl.col("right")).group_by(*PIECE, "value").len("wrong")
     strongest = parties.group_by(*PIECE).agg(pl.col("wrong").max())
     # Strictly more than half: doubled, so that no fraction is rounded.

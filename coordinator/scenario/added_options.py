@@ -50,7 +50,7 @@ def _problems(option: ScenarioOption, others: set[str]) -> Iterator[str]:
     """Yield the reasons why a field cannot be an option."""
     if not NAME.fullmatch(option.name):
         yield "expected a name of small letters, digits and _"
-    # A run is also one flat row of its scenario and its metrics, in which a name means one thing.
+    # A run is also one flat row of its scenario and its metrics, where a name means one thing.
     if option.name in TAKEN | METRICS | FURTHER_METRICS | others:
         yield "the name is already taken"
     if option.field.is_required():

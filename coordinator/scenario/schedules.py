@@ -99,7 +99,7 @@ def _root(label: str, topology: Topology | None) -> Rank:
     return int(label)
 
 
-# The cache also keeps the network of the links, which a scenario names by its digest alone.
+# The cache also keeps the network of the links, since a scenario names it by its digest alone.
 @lru_cache(8)
 def _runnable(
     path: Path, topology: Topology | None, root: Rank, capacity: int | None, _changed: int, _size: int

@@ -67,7 +67,7 @@ class MessageFile(ScheduleFile):
         run = self.execution(capacity)
         sent = {message.send: message for message in run.received.values()}
         counts, number_of = Counter[tuple[Rank, Rank]](), dict[int, int]()
-        # Messages of a pair have numbers in the order in which they cross their link.
+        # Messages of a pair have numbers in the order of their crossing.
         for message in run.crossings:
             pair = message.sender, message.receiver
             number_of[message.send] = counts[pair]

@@ -103,8 +103,8 @@ def node_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Ra
     previous: dict[Rank, Rank] = {}
     """The rank before each rank on the path through it."""
 
-    # A rank r is an entrance 2 r and an exit 2 r + 1. A path that enters a rank on an earlier path has to turn back along
-    # that path, which is then joined to the rest of the new one.
+    # A rank r is an entrance 2 r and an exit 2 r + 1. A path that enters a rank on an earlier path has to turn back
+    # along that path. The earlier path is then joined to the rest of the new one.
     def steps(state: int) -> Iterable[int]:
         rank, is_exit = divmod(state, 2)
         if not is_exit:
@@ -122,8 +122,8 @@ def node_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Ra
         path = _shortest_path(2 * source + 1, steps, is_free_goal)
         if path is None:
             return found
-        # The links along which the new path turns back are undone first. A rank at which the path has turned back gets
-        # its new predecessor in the second loop, which must not be deleted again.
+        # The links where the new path turns back are undone first. A rank where the path has turned back gets its new
+        # predecessor in the second loop, and this must not be deleted again.
         for entrance, leaving in path:
             if entrance % 2 == 0 and leaving // 2 != entrance // 2:
                 del previous[entrance // 2]
@@ -137,7 +137,7 @@ def _shortest_path(
     start: int, steps: Callable[[int], Iterable[int]], is_goal: Callable[[int], bool]
 ) -> list[tuple[int, int]] | None:
     """Return the steps from `start` to the nearest goal, or None."""
-    # The start is its own predecessor, the mark at which `_steps_to` ends.
+    # The start is its own predecessor, the mark that ends `_steps_to`.
     came_from = {start: start}
     queue = [start]
     for state in queue:

@@ -293,7 +293,7 @@ def _signed_unions(bits: Sequence[int]) -> Counter[int]:
     """Return the signed sum of inclusion and exclusion for "at least one of some events", over sets of events that
     happen together.
     """
-    # Starting from -1 makes the empty set the constant, which is removed: 1 - product of (1 - event).
+    # Starting from -1 makes the empty set the constant, to be removed: 1 - product of (1 - event).
     unions = Counter({0: -1})
     for bit in bits:
         # Each set with the new event has the opposite sign of the set without it. No union has this bit yet, so the new
@@ -306,7 +306,7 @@ def _signed_unions(bits: Sequence[int]) -> Counter[int]:
 def _multiplied(terms: Mapping[int, int], choices: Mapping[int, int]) -> Counter[int]:
     found: Counter[int] = Counter()
     for (one, factor), (other, sign) in product(terms.items(), choices.items()):
-        # Both sets of copies have to arrive. A copy in both sets is needed once, which is why unions are taken and
-        # probabilities are not multiplied.
+        # Both sets of copies have to arrive. A copy in both sets is needed once, so unions are taken and probabilities
+        # are not multiplied.
         found[one | other] += factor * sign
     return found

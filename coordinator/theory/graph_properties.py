@@ -113,7 +113,7 @@ class GraphProperties:
     def links(self) -> int:
         """Number of links."""
         topology = self.topology
-        # A family that overrides the general definition, which looks at every rank, has a formula.
+        # The general definition looks at every rank; a family that overrides it has a formula.
         known = isinstance(topology, RegularTopology) or type(topology).link_count is not Topology.link_count
         # Refused in advance: a count of links has no time limit.
         self._require(known or self.order <= LARGEST_TABLE, LARGEST_TABLE)

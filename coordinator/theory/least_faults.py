@@ -61,7 +61,7 @@ class FaultBudget(NamedTuple):
 
     def less(self, part: int) -> "FaultBudget":
         """Return the rest after a fault of `part`."""
-        # A fault takes from its own part and from the total, which may be smaller than the sum of the parts.
+        # A fault takes from its own part and from the total; the total may be smaller than the sum of the parts.
         parts = (*self.parts[:part], self.parts[part] - 1, *self.parts[part + 1 :])
         return self._replace(parts=parts, total=self.total - 1)
 

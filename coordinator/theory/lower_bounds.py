@@ -344,8 +344,8 @@ def _bottlenecks(known: Distances, traffic: RequiredTraffic) -> Iterator[Bottlen
     roots = (traffic.source,) if traffic.collective in FROM_ROOT else known.roots
     for root in roots:
         yield from _of_root(known, traffic, root, one_port=one_port)
-    # In a vertex-transitive network no cut has fewer links than a single node (Mader 1971): only alltoall, in which more
-    # crosses larger cuts, can gain by them.
+    # In a vertex-transitive network no cut has fewer links than a single node (Mader 1971): only alltoall can gain by
+    # larger cuts, since more crosses them.
     if not one_port and (traffic.collective is Collective.ALLTOALL or not known.symmetric):
         yield from _of_cuts(known, traffic)
 

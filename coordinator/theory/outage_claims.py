@@ -26,7 +26,7 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
         source = f"{algorithm.citation}: survives {algorithm.tolerated_faults} faults"
         claims.append(Claim("delivery_ratio", 1.0, "==", source))
     # In queues an outage that ends moves packets to other steps. Places that are out of service throughout lose at
-    # least as much, which leaves a lower bound.
+    # least as much, so a lower bound is left.
     certain = algorithm.dependence is not Dependence.QUEUED or outages.permanent
     found = losses(algorithm, outages if certain else outages.always())
     if found is None:

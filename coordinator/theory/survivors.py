@@ -266,7 +266,7 @@ def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSet
 
     By inclusion and exclusion: sets that miss none of the paths are all sets, less the sets that miss one, plus ..
     """
-    # With several pieces, a set may defeat the message in several ways, which one sum over paths does not count.
+    # With several pieces, a set may defeat the message in several ways; one sum over paths does not count these.
     (copies, *others) = tolerance.distinct(each.message)
     if others or any(copy.damage == ALTERS for copy in copies):
         return None

@@ -104,7 +104,7 @@ def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
         case EisensteinJacobi():
             yield tuple(range(degree))
         case _:
-            # Otherwise rotations of the ports only, which are the known symmetries of star graphs and hypercubes.
+            # Otherwise rotations of the ports only, the known symmetries of star graphs and hypercubes.
             for turn in range(degree):
                 yield tuple((port + turn) % degree for port in range(degree))
 

@@ -107,7 +107,7 @@ class Threats:
             # A stop is final. An alteration before it is lost with the copy, and no alteration can follow.
             if self.outages.blocks(*hop) is not None:
                 damage = STOPS
-            # The first sender is the origin, from which nothing is due if it is faulty: an alteration needs a relay.
+            # The first sender is the origin, and nothing is due from a faulty origin: an alteration needs a relay.
             elif at and damage != STOPS and any(hop.step in each for each in self.byzantine.get(hop.sender, ())):
                 damage = ALTERS
         places = []

@@ -67,7 +67,7 @@ def ballots(
     `faulty` are the ranks with faults of their own. See `permanent`.
     """
     state = faults_by_steps(algorithm)
-    # A fault with several effects is applied once, in the order in which a run applies faults.
+    # A fault with several effects is applied once, in the order of a run.
     state.apply(in_order(dict.fromkeys(spell.fault for spells in timeline.spells.values() for spell in spells)))
     for message, pieces in paths.segments.items():
         if message.receiver not in faulty:

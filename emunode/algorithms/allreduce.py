@@ -131,7 +131,7 @@ class Allreduce(Algorithm):
         ]
         for (name, relation), one in phases[0].items():
             two = phases[1].get((name, relation))
-            # A lower bound of each phase is no bound on an allreduce, which need not have two phases.
+            # A lower bound of each phase is no bound on an allreduce, as it need not have two phases.
             if two is None or relation == ">=":
                 continue
             source = one.source if one.source == two.source else f"{one.source}; then {two.source}"

@@ -233,7 +233,7 @@ class Algorithm(ABC):
         self.segments_per_message = spec.segments * parts
         unit = spec.element_bytes
         if spec.most_parts < parts:
-            # Of a vector in blocks every block is a message, which is cut again.
+            # Of a vector in blocks every block is a message, and cut again.
             cut, least = (
                 (f"the vector of each rank into {spec.blocks} blocks, and each block", spec.blocks * parts)
                 if spec.blocks > 1

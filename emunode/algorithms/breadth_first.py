@@ -129,7 +129,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
             return BreadthFirstTree(topology)
         source, broken = self.spec.source, self.spec.broken
         if self.folds:
-            # Partial results go up the tree, against the direction in which it grows.
+            # Partial results go up the tree, against the direction of its growth.
             broken = tuple(self.topology.end(rank, port) for rank, port in broken)
         # Trees are rooted at 0: the broken links are translated with the source.
         return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in broken})

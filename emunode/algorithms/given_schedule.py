@@ -185,7 +185,7 @@ class GivenCollective(GivenAlgorithm):
                 return super().block_owners
             case (folder,):
                 return range(folder, folder + 1)
-        # One result, which several ranks complete, each for itself.
+        # One result that several ranks complete, each for itself.
         return range(1)
 
     @property

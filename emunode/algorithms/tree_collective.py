@@ -62,7 +62,7 @@ class TreeCollective(FoldingSchedule):
         self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
 
     def validate(self) -> None:
-        # Trees first: the number of trees limits `redundancy`, which the base class checks.
+        # Trees first: the base class checks `redundancy`, and the number of trees limits it.
         self.require_translations()
         self.trees = self.make_trees(self.rooted)
         super().validate()
@@ -218,7 +218,7 @@ class TreeCollective(FoldingSchedule):
         return sum(len(self.trees.children(0, self.tree_of(segment))) for segment in segments)
 
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
-        # Without steps, which cost a walk down the tree: most questions are about the number of children only.
+        # Without steps, as they cost a walk down the tree: most questions are about the number of children only.
         children = self.tree_children(self.topology.relative(rank, root), self.tree_of(segment))
         return [self.topology.absolute(child, root) for child in children]
 

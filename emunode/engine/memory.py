@@ -85,7 +85,7 @@ class MemoryEngine:
         self._had_faults |= bool(faults)
         if self._had_faults:
             waking = runner.apply_faults(step, faults, waking, lambda rank: self._run(step, rank, arrived))
-        # Ascending ranks fix the order of the journal rows, which the other engine has to reproduce.
+        # Ascending ranks fix the order of the journal rows; the other engine has to reproduce this order.
         self._run_all(step, sorted(waking), arrived)
         return runner.rows
 

@@ -75,7 +75,7 @@ class Node:
         self._rule = rule
         self._content = algorithm.content
         try:
-            # One send is drawn in advance, because `due` has to be known before the step in which it leaves.
+            # One send is drawn in advance, because `due` has to be known before the step of its departure.
             self._own: Iterator[ScheduledSend] = iter(rule.start())
             self._next: ScheduledSend | None = next(self._own, None)
         except (RuleError, RunError):  # of a program that plays this rank
@@ -113,8 +113,8 @@ class Node:
                 if len(inbox) > self._unchecked:
                     self._check_receipts(step - 1, inbox)
                 self._read(inbox, hops)
-                # The rule is given the step in which the packets crossed, by which schedules in papers count; its
-                # answer can leave in `step` at the earliest.
+                # The rule is given the step when the packets crossed, since schedules in papers count by it; its answer
+                # can leave in `step` at the earliest.
                 for when, port, segment in self._rule.receive(step - 1, inbox):
                     if when in agenda:
                         # Hot path: two dict look-ups in place of `setdefault`, which would build an empty list every
@@ -123,7 +123,7 @@ class Node:
                     elif when >= step:
                         agenda[when] = [(port, segment)]
                     elif self.queueing:
-                        # Only with late packets: the step for which the send was meant has passed, so it leaves now.
+                        # Only with late packets: the intended step of the send has passed, so it leaves now.
                         agenda.setdefault(step, []).append((port, segment))
                     else:
                         raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
@@ -202,14 +202,14 @@ class Node:
                 f"rank {self.rank} schedules sends out of order: one for step {own[0]} after step {step} began"
             )
         self._next = own
-        # Own sends first: the order in which the rule produced them decides about segments within a packet.
+        # Own sends first: the order of the rule decides about segments within a packet.
         leaving += self._agenda.pop(step, ())
         return leaving
 
     def _outbox(self, step: Step, leaving: Leaving | tuple[()]) -> list[PortPacket]:
         """Merge segments into one packet per port; RuleError if the algorithm may not send these."""
-        # Hot path, once per active rank and step. In most collectives most ranks send one segment per step, which only a
-        # wrong port can make illegal, so it skips all that follows.
+        # Hot path, once per active rank and step. In most collectives most ranks send one segment per step. Only a
+        # wrong port can make that illegal, so it skips all that follows.
         if len(leaving) == 1:
             port, segment = leaving[0]
             if port in self._ports:
@@ -218,9 +218,10 @@ class Node:
         packets: dict[Port, Packet] = {}
         several: dict[Port, list[Segment]] = {}
         for port, segment in leaving:
-            # Plain form: `packets.setdefault(port, []).append(make_segment(segment))`. A segment is a tuple, or a function
-            # that makes it when it leaves, so that a schedule of many large segments does not hold all payloads at once.
-            # Most packets have one segment, for which a tuple of one is built at once; a list would be copied.
+            # Plain form: `packets.setdefault(port, []).append(make_segment(segment))`. A segment is a tuple, or a
+            # function that makes it when it leaves, so that a schedule of many large segments does not hold all
+            # payloads at once. For most packets, with one segment, a tuple of one is built at once; a list would be
+            # copied.
             made = segment if segment.__class__ is tuple else make_segment(segment)
             if port not in packets:
                 packets[port] = (made,)
@@ -295,8 +296,8 @@ class Node:
                 elif target != rank and target != everyone:  # noqa: PLR1714  # half the cost of a membership test
                     outcome = RELAY
                 else:
-                    # A rank may receive a partial result and a finished one of the same origin and number. They differ in
-                    # having a target; `~` maps the origins of segments with one to negative keys, which no rank has.
+                    # A rank may receive a partial result and a finished one of the same origin and number. They differ
+                    # in having a target; `~` maps the origins of segments with one to negative keys: no rank has these.
                     place = origin if target < 0 else ~origin
                     had = seen.get(place, 0)
                     # A rank that receives its own message back has had it all along.

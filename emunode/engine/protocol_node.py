@@ -110,7 +110,7 @@ class ProtocolNode(Node):
         packets: dict[Port, list[Segment]] = {}
         loads: dict[Port, int] = {}
         for port, segment in ready:
-            # The first segment decides which port is used, since `ready` has the most urgent one first.
+            # The first segment decides about the port, since `ready` has the most urgent one first.
             if one_port and packets and port not in packets:
                 continue
             # If control segments counted, an acknowledgement would move the data of a link of capacity 1 to the next

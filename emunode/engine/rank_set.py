@@ -45,7 +45,8 @@ class RankSet:
         self._knows = spec.knows_neighbours
         self.notified: set[Rank] = set()
         """Ranks whose protocols were notified of a port in the last `apply_faults`."""
-        # A dictionary is a set with an order. Protocols are notified in this order, which decides what they send first.
+        # A dictionary is a set with an order. Protocols are notified in this order, and it decides what they send
+        # first.
         self._pending_notifications: dict[tuple[Rank, Port], None] = {}
         """Ports of hanging ranks that the protocols of these ranks have to be notified of."""
         detects = spec.detection if spec.knowledge is FaultKnowledge.DETECT else None
@@ -78,7 +79,7 @@ class RankSet:
         protocol = make_protocol(self._algorithm, view) if self.has_protocol else None
         if protocol is None:
             return Node(view.rank, self._algorithm, rule)
-        # An agreement that shrinks the network starts further runs at a rank, which takes a node that can hold two of
+        # An agreement that shrinks the network starts further runs at a rank: that takes a node that can hold two of
         # them.
         if isinstance(protocol, AgreementLayer) and protocol.shrinks:
             return SurvivorNode(view.rank, self._algorithm, rule, protocol, self._step)

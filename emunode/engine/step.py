@@ -108,14 +108,14 @@ class StepRunner:
         node = self.rank_set.nodes.get(rank) or self.rank_set.node(rank)
         outbox, hops = node.step(step, inbox)
         if hops:
-            # Rows carry the step of the send, in which the packet arrived; it is read in the step after it.
+            # Rows carry the step of both the send and the arrival of the packet; the packet is read in the next step.
             encode_rows(self.rows, step - 1, rank, peers, base, self.reverse_ports[rank], hops)
             if self.faults.payload_altered:
                 self.altered_copies += self.rank_set.altered_copies(step - 1, rank, hops)
         if self._has_protocol:
             assert isinstance(node, ProtocolNode)
             if node.reports:
-                # Rows of a packet from the node to itself, which no link carries.
+                # Rows of a packet from the node to itself: no link carries it.
                 encode_losses(self.rows, step, rank, 0, rank, tuple(node.reports), HopOutcome.REPORT)
                 node.reports.clear()
             self._note_node(rank, node.due)

@@ -92,7 +92,7 @@ class Collusion:
         return {
             (send, path.copy)
             for copies in by_receiver.values()
-            # The first send is by the origin, which does not forge its own messages.
+            # The first send is by the origin: it does not forge its own messages.
             if 2 * sum(any(rank in colluders for rank, _ in path.sends[1:]) for path in copies) > len(copies)
             for path in copies
             for send in path.sends

@@ -96,7 +96,7 @@ class FaultsInTime:
         self._slow_links: dict[tuple[Rank, Port], list[tuple[str, TimedFault]]] = {}
         self._rates: dict[Rank, Fraction] = {}
         self._counts: dict[tuple[Rank, Port], dict[str, int]] = {}
-        # Stable: faults of one time keep the order in which they act.
+        # Stable: faults of one time keep the order of their effects.
         for each in sorted(faults, key=attrgetter("start")):
             if each.fault.breaks:
                 self.timing_affected |= each.fault.affects_timing

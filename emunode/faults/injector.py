@@ -76,7 +76,7 @@ class Faults:
             self.needs_filter |= self._knows or not isinstance(fault, Crash)
             self.timing_affected |= fault.affects_timing
             self.payload_altered |= fault.alters_payload
-            # `ends` are the steps in which ranks may learn that something works again.
+            # `ends` are the steps when ranks may learn that something works again.
             self.ends.add(fault.end + 1)
             match fault:
                 case Crash(rank=rank):
@@ -215,7 +215,7 @@ class Faults:
             )
             for port, packets in groupby(crossing, itemgetter(0))
         ]
-        # Rows by port, lost before arrived: the order of the journal does not depend on which fault did it.
+        # Rows by port, lost before arrived: the order of the journal does not depend on the fault that did it.
         return sorted([*lost, *arriving], key=itemgetter(0, 2)) if lost else arriving
 
     def transit(self, step: Step, rank: Rank, port: Port, segments: Packet) -> LinkTransit:
@@ -225,7 +225,7 @@ class Faults:
         transit = LinkTransit(segments, random, self._counts.setdefault((rank, port), {}) if on_link else {})
         for name, fault, end in on_link or ():
             if fault.step <= step <= end:
-                # Faults act in the order in which they came into force, each on the result of the one before.
+                # Faults act in the order of their beginnings, each on the result of the one before.
                 transit.carry_out(name, fault.act)
         return transit
 

@@ -145,7 +145,7 @@ def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval | Non
     steps = in_order(each for each in faults if not isinstance(each, TimedFault))
     return [
         *((None, fault) for fault in steps),
-        # Stable: faults of one time keep the order in which they act.
+        # Stable: faults of one time keep the order of their effects.
         *((Interval(each.start, each.end), each.fault) for each in sorted(timed, key=lambda each: each.start)),
     ]
 

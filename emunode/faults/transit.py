@@ -125,7 +125,7 @@ def forge_segment(seed: int, segment: Segment, right: bytes | None = None) -> Se
     `right` is the payload that the origin sent, as far as it is known: the forgery differs from it. Where it is not known,
     the forgery differs from what was received.
     """
-    # Without the step and the rank: byzantine nodes agree on the forged copy, which is the worst case for a vote.
+    # Without the step and the rank: byzantine nodes agree on the forged copy, the worst case for a vote.
     origin, target, _, index, _ = segment
     return _with_payload(segment, f"{seed}/lie/{origin}/{target}/{index}", right)
 

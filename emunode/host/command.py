@@ -229,5 +229,5 @@ def _token(file: str | None, deadline: float) -> bytes:
         except FileNotFoundError:
             if time.monotonic() > deadline:
                 raise
-        # The coordinator writes the file when it starts, which may be after this host.
+        # The coordinator writes the file when it starts, maybe after this host.
         time.sleep(RETRY_SECONDS)

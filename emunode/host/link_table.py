@@ -80,8 +80,7 @@ class LinkTable:
         self._source_ports = cycle(range(FIRST_PORT, LAST_PORT + 1))
         self._wave = -1
         self._dialled = self._accepted = self._reported = 0
-        # Inherited by accepted streams: closing them leaves no TIME_WAIT, of which thousands would fill the port
-        # range.
+        # Inherited by accepted streams: closing them leaves no TIME_WAIT: thousands of these would fill the port range.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._listener = listener
         self.control = -1

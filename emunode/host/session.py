@@ -404,7 +404,7 @@ def _algorithm(topology: Topology, config: HostConfig) -> Algorithm:
     if prepared is None:
         return make_algorithm(topology, config.spec)
     if config.spec.own_data:
-        # The parent of the hosts has computed tables, which depend on no numbers.
+        # The parent of the hosts has computed tables: they depend on no numbers.
         prepared.renew(config.spec)
     return prepared
 

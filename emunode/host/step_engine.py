@@ -314,7 +314,7 @@ class StepEngine:
             self._tell_step("altered_copies", runner.altered_copies)
             runner.altered_copies.clear()
         self._reported = True
-        # The coordinator skips steps in which no host is due; 0 stands for none.
+        # The coordinator skips steps when no host is due; 0 stands for none.
         self._due = due = min(runner.due) if runner.due else 0
         # Only hosts that got something: most ranks talk to few hosts, and the report of an idle step stays short.
         sent = {host: packets for host, packets in enumerate(self._sent) if packets} if any(self._sent) else {}

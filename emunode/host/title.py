@@ -36,6 +36,6 @@ def show_title(config: HostConfig, topology: Topology) -> None:
         if given is None:
             # Programs that this host starts must not inherit a setting that the user did not make.
             del os.environ[KEEP_ENVIRONMENT]
-    # The library takes the first letters of the title, in which the number of the host may be cut off.
+    # The library takes the first letters of the title, and may cut off the number of the host.
     if has("prctl"):
         call("prctl", PR_SET_NAME, f"emunode {config.host}".encode(), 0, 0, 0)

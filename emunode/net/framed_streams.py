@@ -273,7 +273,7 @@ class FramedStreams:
             if gone and fd in gone:
                 continue
             try:
-                # Exactly one whole frame, which is nearly always the case: hand it over as it is.
+                # Exactly one whole frame, nearly always: hand it over as it is.
                 if len(data) > 4 and length_at(data)[0] + 4 == len(data):
                     on_frame(fd, data)
                 else:

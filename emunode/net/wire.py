@@ -29,8 +29,8 @@ PROOF_BYTES = 32
 LENGTH = Struct("<I")
 # Length, step, count. Little-endian without padding, so that hosts of different machines understand each other.
 _HEADER = Struct("<III")
-# Length, step, count, then origin, target, tree, index and size of the only segment. The target is signed, since ALL_RANKS
-# is -1. Decoders bound trees and indices to the signed fields of a journal row (`ROW`), which is narrower by one bit.
+# Length, step, count, then origin, target, tree, index and size of the only segment. The target is signed, since
+# ALL_RANKS is -1. Decoders bound trees and indices to the signed fields of a journal row (`ROW`), narrower by one bit.
 _SINGLE = Struct("<IIIiiHII")
 _TIMED_HEADER = Struct("<IQII")
 _TIMED_SINGLE = Struct("<IQIIiiHII")
@@ -53,7 +53,7 @@ Control = tuple[object, ...]
 
 def encode_packet(step: Step, segments: Packet) -> bytes:
     """Return the frame of one packet."""
-    # Most packets hold one segment, for which a fixed header is cheaper than a msgpack array.
+    # Most packets hold one segment: a fixed header is cheaper for it than a msgpack array.
     if len(segments) == 1:
         origin, target, tree, index, payload = segments[0]
         size = len(payload)
@@ -102,7 +102,7 @@ def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Packet]:
     if len(frame) < _TIMED_HEADER.size:
         raise FrameError(f"malformed packet: {len(frame)} bytes")
     deadline = _TIMED_HEADER.unpack_from(frame)[1]
-    # Everything behind the deadline is a plain packet without its length, which `decode_packet` does not read.
+    # Everything behind the deadline is a plain packet without its length; `decode_packet` does not read the length.
     return deadline, *decode_packet(frame[_TIMED_HEADER.size - _HEADER.size :], order)
 
 

@@ -159,7 +159,7 @@ class AgreementLayer(Protocol):
             self._send(port, news)
 
     def resume(self, now: int) -> None:
-        # By every port, suspected ones too: it is unknown which of them work now, and one answer is enough.
+        # By every port, suspected ones too: any of them may work now, and one answer is enough.
         for port in self._ports:
             self._leave(port, control_segment(ControlKind.QUESTION, self._rank, ALL_RANKS, self._round(now)))
 
@@ -241,7 +241,7 @@ class AgreementLayer(Protocol):
             self._tell_everything(port)
 
     def _tell_everything(self, port: Port) -> None:
-        # Sorted: the order in which packets leave must not depend on the order of a set.
+        # Sorted: the order of departures must not depend on the order of a set.
         for news in sorted(self.known):
             self._send(port, news)
 

@@ -66,7 +66,7 @@ def is_control(segment: Segment) -> bool:
 def control_kind(segment: Segment) -> ControlKind | None:
     """Return the kind of a control segment; None for a segment of data, and for a control segment that was altered."""
     origin, target, tree, number, payload = segment
-    # Before the enum and the struct are asked, which raise errors for a tree without a kind and for another length.
+    # Before the enum and the struct are asked: they raise errors for a tree without a kind and for another length.
     if tree - CONTROL_TREE not in _KINDS or len(payload) != CONTROL_BYTES:
         return None
     kind, (value, _) = ControlKind(tree - CONTROL_TREE), _PAYLOAD.unpack(payload)
@@ -159,7 +159,7 @@ class Stack(Protocol):
         self._top, self._bottom = self._layers[0], self._layers[-1]
         self.waits = any(layer.waits for layer in layers)
         for layer in self._layers:
-            # One list for all layers, from which the engine takes the reports of the stack.
+            # One list for all layers; the engine takes the reports of the stack from it.
             layer.reports = self.reports
 
     @property
@@ -175,7 +175,7 @@ class Stack(Protocol):
             layer.resume(now)
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
-        # From the ports up to the rule. A packet of which a layer leaves nothing does not exist for the layers above.
+        # From the ports up to the rule. A packet without segments after one layer does not exist for the layers above.
         for layer in reversed(self._layers):
             packet = layer.receive(now, port, packet)
             if not packet:
@@ -196,8 +196,8 @@ class Stack(Protocol):
         self._top.submit(now, port, segment)
 
     def ready(self, now: int) -> Sequence[PortSegment]:
-        # For a layer a segment is sent once the layer below has taken it, which may be long before it leaves the node.
-        # From the rule down, so that a segment passes all layers in one call if each of them lets it.
+        # For a layer a segment is sent once the layer below has taken it, maybe long before it leaves the node. From
+        # the rule down, so that a segment passes all layers in one call if each of them lets it.
         for above, below in zip(self._layers, self._layers[1:], strict=False):
             for port, segment in tuple(above.ready(now)):
                 above.sent(now, port, segment)

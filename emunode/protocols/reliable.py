@@ -120,8 +120,7 @@ class ReliableLayer(Protocol):
         # Counted when it leaves: waiting for a port is no attempt.
         each.attempts += 1
         settings = self._settings
-        # From the beginning of the transmission on: the time for which a segment waits for its port is no sign of a
-        # loss.
+        # From the beginning of the transmission on: the time that a segment waits for its port is no sign of a loss.
         each.deadline = now + time_out(settings.retransmit_after, each.attempts, settings.back_off)
 
     def _acknowledged(self, port: Port, answer: Segment) -> None:

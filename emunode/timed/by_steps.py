@@ -240,7 +240,7 @@ class BySteps(Policy):
     ) -> None:
         """Let a packet start, unless its sender is down or knows that it would not arrive; it may be lost."""
         faults, rank = self._faults, self.rank
-        # A packet for which this returns early stays in `_unsent`: `_run` gives notice of it when the step has passed.
+        # A packet stays in `_unsent` if this returns early: `_run` gives notice of it when the step has passed.
         intended = self._starts.get((step, port))
         # A node that has received nothing yet follows its own schedule: sends of earlier times are missed.
         if intended is not None and intended < incarnation.starts and not incarnation.has_received:

@@ -63,7 +63,7 @@ QUIET_NANOSECONDS = 2_000_000
 MOST_RECORDS = 100_000
 """.. or if there are more records than this."""
 
-# The number by which `LinkTable` marks a closed link: neither is written.
+# The mark of a closed link in `LinkTable`: neither is written.
 LOST = -1
 """In place of the descriptor of a packet that is lost: it starts, and is written nowhere."""
 
@@ -159,7 +159,7 @@ class TimedRun:
 
     def explains_end(self, slot: int) -> bool:
         """Report whether a fault explains that the link at a slot has ended."""
-        # A crash without a recovery, for which the process of the peer may have been killed.
+        # A crash without a recovery: the process of the peer may have been killed for it.
         return self._faults is not None and self._faults.incarnations(self._peers[slot])[-1].end < ALWAYS
 
     def close(self) -> None:
@@ -230,7 +230,7 @@ class TimedRun:
             return
         times = self._run_times
         if times is not None:
-            # Nothing happens from the end of the last step on, which is the beginning of the next one.
+            # Nothing happens from the end of the last step on, the beginning of the next one.
             times.cutoff = times.steps.begins(order.last + 1)
         settings = RunSettings(self._algorithm, costs, self._faults, order.last, times)
         for rank in self._ranks:
@@ -353,7 +353,7 @@ class TimedRun:
             return
         moments, clock = self._moments, time.monotonic_ns
         while moments:
-            # Read once per event: writing packets takes time, in which the next event may become due.
+            # Read once per event: writing packets takes time, and the next event may become due meanwhile.
             now = clock() - self._begin
             moment, odd = divmod(moments[0], 2)
             if moment > now:
@@ -373,7 +373,7 @@ class TimedRun:
 
     def _before(self, moment: int) -> bool:
         """Report whether anything is still to be done up to a time."""
-        # Receipts at the time itself included: they come before the fault for which the process is stopped.
+        # Receipts at the time itself included: they come before the fault that stops the process.
         return bool(self._moments) and self._moments[0] <= 2 * moment + 1
 
     def _start(self, moment: int, events: list[Start]) -> None:

@@ -106,7 +106,7 @@ class HostedRank:
     def _note(self, actions: Actions, progress: RankProgress) -> None:
         progress.receipts.extend(actions.receipts)
         progress.departures.extend(actions.departures)
-        # A step in which nothing was read has no rows.
+        # A step without anything read has no rows.
         progress.judged.extend((step, hops) for step, hops in actions.judged if hops)
         progress.losses.extend(actions.losses)  # type: ignore[attr-defined]
         progress.withheld.extend(actions.withheld)  # type: ignore[attr-defined]

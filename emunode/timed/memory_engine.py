@@ -148,8 +148,8 @@ class TimedMemoryEngine:
         while self._times and self._times[0] < until:
             now = heappop(self._times)
             self._end_watch(now)
-            # Taken out before any rank acts: a packet that costs nothing arrives at this very time, which then comes
-            # once more.
+            # Taken out before any rank acts: a packet that costs nothing arrives at this very time, and the time then
+            # comes once more.
             arrivals, missing = self._arrivals.pop(now, {}), self._missing.pop(now, {})
             for rank in self.in_order(now, arrivals.keys() | missing.keys() | self._acting.pop(now, set())):
                 # A rank that planned to act now may have changed its plan since; its old time is not taken back.

@@ -66,7 +66,7 @@ class ForwardingNode(Node):
             judged.append([])
             self._read([(port, packet)], judged[-1])
             for origin, target, _, index, _ in packet:
-                # The first copy: later ones are duplicates, on which nothing depends.
+                # The first copy: later ones are duplicates, and nothing depends on them.
                 self._arrived.setdefault((origin, target, index), step)
             inbox = by_step.setdefault(step, {})
             # Arrivals by one port in one step are one packet for the rule, as in lock-step.
@@ -129,8 +129,8 @@ class OnArrival(EventPolicy[_Incarnation]):
         # Ascending, with the running maximum of their ends: `_due` finds a step by bisection.
         self._steps = sorted(timetable.ends)
         self._complete = list(accumulate((timetable.ends[step] for step in self._steps), max))
-        # A running minimum from the last departure back. Of the entries of one step the last one stays, which covers
-        # all of its ports and all later steps.
+        # A running minimum from the last departure back. Of the entries of one step the last one stays: it covers all
+        # of its ports and all later steps.
         departures = sorted(timetable.starts.items(), reverse=True)
         self._from_step = dict(
             zip((step for (step, _), _ in departures), accumulate((start for _, start in departures), min), strict=True)

@@ -47,7 +47,7 @@ class TimedProtocolNode(ProtocolNode):
             for port, packet in arrivals:
                 judged.append([])
                 self._read_apart([(port, packet)], judged[-1])
-                # A sign of life is the business of the detector, which has noted it already.
+                # A sign of life is the business of the detector, already noted there.
                 others = tuple(each for each in packet if control_kind(each) is not ControlKind.KEEP_ALIVE)
                 data = self.protocol.receive(now, port, others) if others else ()
                 # A control segment that no layer has taken, such as an altered one, is no data for the rule.

@@ -150,7 +150,7 @@ class EventPolicy(Policy, Generic[IncarnationType]):
     """Base class of the policies that read packets in the order of their times, whatever their steps."""
 
     def __init__(self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime) -> None:
-        # With costs of 0 a packet could be answered at the time at which it was sent, and the order of ranks would
+        # With costs of 0 a packet could be answered at the very time of its sending, and the order of ranks would
         # matter.
         super().__init__(rank, algorithm, PositiveCosts(*costs), faults)
         self._one_port = algorithm.spec.port_model is not PortModel.ALL_PORT
@@ -182,7 +182,7 @@ class EventPolicy(Policy, Generic[IncarnationType]):
         """Set the times when this rank acts next."""
 
     def _unit(self, port: Port) -> Port:
-        # Over one port all ports are one unit, which is busy or free as a whole.
+        # Over one port all ports are one unit, busy or free as a whole.
         return 0 if self._one_port else port
 
     @staticmethod

@@ -53,7 +53,7 @@ class SendQueue:
             send = heappop(self._heap)
             (others if send.passed_on else own).append(send)
         # The order of `Node`: own sends, sends left over from the step before, sends on arrivals. Over one port the
-        # first of them decides which port is used.
+        # first of them decides about the port.
         port = (own or self._left or others)[0].port
         packet: list[Segment] = []
         for sends in (own, self._left, others):

@@ -239,7 +239,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             unit = self._unit(port)
             if incarnation.free.get(unit, 0) > now:
                 continue
-            # The most urgent segment of a unit decides by which port it sends.
+            # The most urgent segment of a unit decides about the port.
             first, packet = chosen.setdefault(unit, (port, []))
             room = self._capacity is None or len(packet) < self._capacity
             # Only data shares a packet, and only with data for the same port; so does news, however much.
@@ -303,7 +303,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             work: list[int] = [incarnation.queue[0][0]] if incarnation.queue else []
             sign: list[int] = []
             if incarnation.node.alarm is not None:
-                # The node's alarm is a reading of its own clock, which may drift; ports are free by virtual time.
+                # The node's alarm is a reading of its own clock, and this may drift; ports are free by virtual time.
                 work.append(self._faults.clock(self.rank, incarnation.node.alarm))
             shown = self._faults.shown(self.rank, max(now, 0))
             # Whatever is ready could not leave yet, so it waits for its port.

@@ -244,7 +244,7 @@ class Topology(ABC):
         """Return the lowest rank that owns data among those farthest from `root`."""
         return min(
             (rank for rank in self.data_ranks if rank != root),
-            # Seen from the root, for which a network without a formula needs one search.
+            # Seen from the root: a network without a formula needs one search for it.
             key=lambda rank: (-self.distance(rank, root), rank),
         )
 

@@ -107,7 +107,7 @@ def levels(trees: Trees, tree: int) -> dict[Rank, int]:
     topology = trees.topology
     found = {0: 0}
     queue = [0]
-    # The list grows while it is read, which makes the loop breadth-first.
+    # The list grows while it is read, so the loop is breadth-first.
     for rank in queue:
         for port in trees.children(rank, tree):
             child = topology.neighbour(rank, port)

@@ -136,7 +136,7 @@ class Bfloat16(FloatType):
         with np.errstate(over="ignore", invalid="ignore"):
             single = numbers.astype("<f4")
             # Rounding to nearest twice may go wrong at ties. The first rounding therefore goes to the neighbour with an
-            # odd significand if it is inexact: the last bit then remembers on which side of a tie the number lies.
+            # odd significand if it is inexact: the last bit then remembers the side of a tie that the number lies on.
             apart = numbers - single
             even = (single.view("<u4") & 1) == 0
             moved = np.nextafter(single, np.copysign(np.float32(np.inf), apart).astype("<f4"))
@@ -172,7 +172,7 @@ PROBED_AT_END: Final = {"bfloat16": (2.0**30, 1.0), "float16": (2.0**15, 2.0**-1
 
 def sum_in_order(kind: FloatType, operands: Iterable[FloatArray]) -> bytes:
     """Return the bytes of the left-deep sum of at least one array: the first and the second, then the third, and so on."""
-    # Not from zero, which would turn -0 into +0, and not `np.sum`, which adds in pairs.
+    # Not from zero (-0 would become +0), and not by `np.sum` (it adds in pairs).
     arrays = list(operands)
     if len(arrays) == 1:
         return arrays[0].tobytes()

@@ -65,7 +65,7 @@ class JudgedRuns:
         hops, ended = 0, None
         try:
             engine = MemoryEngine(plan.algorithm)
-            # One step beyond the limit, in which nodes only read the arrivals of the last one.
+            # One step beyond the limit: nodes only read the arrivals of the last step then.
             for turn in play(engine, plan.faults, limit=scenario.step_limit + 1):
                 rows.append(turn)
                 hops += len(turn) // RECORD.itemsize

@@ -135,7 +135,7 @@ def _knowledge(rows: pl.DataFrame, case: Case) -> tuple[dict[Rank, dict[LinkNews
     """
     known: dict[Rank, dict[LinkNews, int]] = {rank: dict(all_news) for rank, all_news in case.suspected().items()}
     invented = 0
-    # A question asks for news, and carries none. The packets are followed in the order in which they left.
+    # A question asks for news, and carries none. The packets are followed in the order of their departures.
     told = rows.filter(pl.col("tree") != CONTROL_TREE + ControlKind.QUESTION).sort("sent")
     under_way: list[tuple[int, int, Rank, LinkNews]] = []
     columns = ("sent", "known", "sender", "receiver", "origin", "target", "segment", "outcome")
@@ -225,7 +225,7 @@ def _fails_first(
     case: Case, settings: Agreement, rank: Rank, known: Iterable[LinkNews], decisions: Sequence[Reported]
 ) -> bool:
     """Report whether a node fails at the end, before its decision is due: then no decision is required."""
-    # Steps of suspicions on which the node has not decided yet.
+    # Steps of suspicions that the node has not decided on yet.
     pending = {news.seen for news in known} - {news.seen for decision in decisions for news in decision.news}
     if not pending:
         return False

@@ -109,7 +109,7 @@ class StepCase:
 
     def fails(self, rank: Rank, due: int) -> bool:
         return any(
-            # Faults may be planned for steps after the end of the run, in which the node would have decided.
+            # Faults may be planned for steps after the end of the run, when the node would have decided.
             isinstance(effect, Stops) and self._last < interval.start <= due
             for interval, effect, _ in self.run.timeline.spells.get(rank, ())
         )
@@ -154,7 +154,7 @@ class TimedCase:
         for change in self._events.suspicions:
             if change.suspected:
                 peer = self.run.topology.neighbour(change.rank, change.port)
-                # A suspicion belongs to the round in which it begins, at whose end its news leave.
+                # A suspicion belongs to the round of its beginning; its news leave at the end of that round.
                 news = LinkNews.of(-(-change.time // self._round), change.rank, peer)
                 found.setdefault(change.rank, {}).setdefault(news, change.time)
                 self._first_seen[news] = min(change.time, self._first_seen.get(news, change.time))

@@ -111,7 +111,7 @@ def detection_violations(
     # In lock-step signs of life take no time and are not recorded, so such a row is illegal.
     signs = [] if run.goes_by_events else [journal.filter(IS_CONTROL, IS_SIGN).select("step")]
     if timetable is not None and timetable.events is not None:
-        # The computed history says which packets suspicions withhold, so it is compared with the journal.
+        # The computed history has the packets that suspicions withhold, so it is compared with the journal.
         places = {(each.step, each.sender, each.port) for each in timetable.events.withheld}
         steps = [place[0] for place in _withheld(journal) if place not in places]
         return [pl.LazyFrame({"step": steps}, schema={"step": pl.Int32}), *signs]

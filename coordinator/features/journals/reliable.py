@@ -109,7 +109,7 @@ def _copies(journal: pl.LazyFrame, when: str = "step") -> pl.LazyFrame:
 
     Distances are measured in the column `when`.
     """
-    # A link that duplicates packets makes several rows of one attempt, which have one step.
+    # A link that duplicates packets makes several rows of one attempt, all with one step.
     steps, times = pl.col("step").unique(), pl.col(when).unique().sort()
     return (
         journal.filter(IS_DATA)

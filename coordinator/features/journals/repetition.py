@@ -96,7 +96,7 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
     # Ranks and ports outside the part have no new number, so such rows have a null.
     strange = pl.any_horizontal(pl.all().is_null())
     strays = rows.filter(strange).select(pl.len()).collect().item()
-    # The repetition begins in the step of the decision, which is step 1 of its own count.
+    # The repetition begins in the step of the decision, step 1 of its own count.
     return Repetition(again, rows.filter(~strange), strays, part.ranks, decision.step - 1)
 
 

@@ -9,7 +9,7 @@ def _all_pairs(call: MpiCall, messages: MessageList) -> None:
             messages.send(rank, (rank + distance) % call.ranks, call.elements)
 
 
-# The first, second and fourth differ in their order alone, which no count shows.
+# The first, second and fourth differ in their order alone, and no count shows the order.
 algorithm("alltoall", 1, "linear", "one block between all pairs, all at once")(_all_pairs)
 algorithm("alltoall", 2, "pairwise", "one block between all pairs, by distance")(_all_pairs)
 

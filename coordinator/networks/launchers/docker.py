@@ -164,7 +164,7 @@ class DockerLaunch(Launch):
         pool = self._client.inspect_network(self.network)["IPAM"]["Config"][0]
         gateway: str = pool["Gateway"].partition("/")[0]
         if self._by_disconnection:
-            # A host needs the same address when it is connected again, which Docker allows only in a configured subnet.
+            # A host needs the same address when it is connected again; Docker allows that only in a configured subnet.
             self._client.remove_network(self.network)
             make(ipam=types.IPAMConfig(pool_configs=[types.IPAMPool(subnet=pool["Subnet"], gateway=gateway)]))
         return gateway

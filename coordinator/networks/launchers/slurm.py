@@ -86,7 +86,7 @@ class SlurmLaunch(ClusterLaunch):
         # A task that fails must not end the others: the coordinator judges what its end means.
         flags = [f"--ntasks={hosts}", "--kill-on-bad-exit=0", "--wait=0"]
         if self._record is None:
-            # The allocation was not made for these hosts, which mostly wait: they share its processors if they have to.
+            # The allocation was not made for these hosts. They mostly wait, and share its processors if they have to.
             flags.append("--overcommit")
         return [Starter([*self._srun(*flags), *self.host_command()])]
 

@@ -145,7 +145,7 @@ def _multinode(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
         return
     trial = _on_trees(cache, n, "allgather", 1, n - 1, "edt-dfs-ack")
     acknowledged = about | {"traversal": "by acknowledgements"}
-    # an acknowledgement takes a step as well, which the bound of the paper leaves out
+    # an acknowledgement takes a step as well; the bound of the paper leaves it out
     printed = f"M x (n!-1)/(n-1) {ERRATUM}"
     yield from _pair(acknowledged, trial, (2 * bound, bound, printed), (2 * hops, hops, "n! M x (n!-1), acknowledged"))
 

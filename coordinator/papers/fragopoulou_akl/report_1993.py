@@ -101,7 +101,7 @@ def _method_rows(cache: RunCache, method: Mapping[str, str], n: int) -> Iterator
     about = {"n": n, **{key: method[key] for key in ("model", "messages", "method")}}
     transmissions = table["printed"] if many == 1 else f"M {table['printed']}"
     steps, least = _evaluated(method["steps"], n, many), _least_steps(method, n, many)
-    # an order is no number: the bound from which the text derives it is a row of its own
+    # an order is no number: the bound behind it is a row of its own
     paper = None if method["most"] else method["printed"]
     yield compared_metric(steps, trial, "steps", paper=paper, bound=least, **about, quantity="time")
     if method["most"]:

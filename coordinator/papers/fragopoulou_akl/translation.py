@@ -57,7 +57,7 @@ def _allgather(cache: RunCache, star: StarGraph, algorithm: str) -> CachedRun:
 
 
 def _stated(star: StarGraph, **names: Value) -> Callable[..., dict[str, object]]:
-    # nodes with one cycle only, which includes symbol 1: sequences of 1..n-1 other symbols
+    # nodes with one cycle only, including symbol 1: sequences of 1..n-1 other symbols
     single = sum(perm(star.n - 1, length) for length in range(1, star.n))
     shares = ((star.n - 2) * star.order, star.order)
     known: dict[str, Value] = {"n": star.n, "f": star.order, "single": single, "shares_of_rule_1": shares}

@@ -231,7 +231,7 @@ def _done(scene: Scene, due: np.ndarray) -> list[int]:
     by_rank = np.argsort(gains["rank"].to_numpy(), kind="stable")
     frame, rank, segments = (gains[name].to_numpy()[by_rank] for name in ("frame", "rank", "segments"))
     total = np.cumsum(segments)
-    # The total before the first row of each rank, which is subtracted, belongs to other ranks.
+    # The total before the first row of each rank belongs to other ranks and is subtracted.
     first = np.searchsorted(rank, rank)
     have = total - (total - segments)[first]
     complete = due[rank] & (full[rank] > 0) & (have >= full[rank])

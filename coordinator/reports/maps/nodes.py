@@ -202,7 +202,7 @@ class Nodes:
         start, end = (2 * pi * min(1.0, segments / full) for segments in (low, high))
         if end - start > 2 * pi - 1e-6:
             return f"M{x:.1f} {y - r:.1f}a{r:.1f} {r:.1f} 0 1 1 -.01 0z"
-        # Coordinates relative to the one before are short, which counts with thousands of slices.
+        # Coordinates relative to the one before are short: that counts with thousands of slices.
         ax, ay, bx, by = r * sin(start), -r * cos(start), r * sin(end), -r * cos(end)
         arc = f"a{r:.1f} {r:.1f} 0 {int(end - start > pi)} 1 {bx - ax:.1f} {by - ay:.1f}"
         return f"M{x:.1f} {y:.1f}l{ax:.1f} {ay:.1f}{arc}z"

@@ -102,13 +102,13 @@ class GoodNeighbourConnectivity(ConditionalConnectivity):
     closed_forms = (
         ClosedForm(
             StarGraph,
-            # The neighbourhood of a substar S_{g+1}, every node of which has n - g - 1 neighbours outside.
+            # The neighbourhood of a substar S_{g+1}: every node of it has n - g - 1 neighbours outside.
             lambda star, g: factorial(int(g) + 1) * (star.n - int(g) - 1) if int(g) <= star.n - 2 else None,
             "Li and Xu, arXiv 1301.6475, g <= n-2",
         ),
         ClosedForm(
             Hypercube,
-            # The neighbourhood of a subcube Q_g, every node of which has n - g neighbours outside.
+            # The neighbourhood of a subcube Q_g: every node of it has n - g neighbours outside.
             lambda cube, g: 2 ** int(g) * (cube.n - int(g)) if int(g) <= cube.n - 2 else None,
             "Latifi, Hegde, Naraghi-Pour 1994, g <= n-2",
         ),

@@ -39,8 +39,8 @@ def blocks(order: int, size: int, *, with_first: bool) -> Iterator[SetBlock]:
         count = comb(low, rest)
         every = first_trials(count)
         members = np.zeros((order, len(every)), dtype=np.uint64)
-        # The sets of a block agree in their last members. Their first members run through all subsets of one size,
-        # which many blocks share.
+        # The sets of a block agree in their last members. Their first members run through all subsets of one size; many
+        # blocks share these.
         members[free : free + low] = _subsets(low, rest)
         members[[free + node for node in chosen]] = every
         # Node 0 is a member of every set here, and the members are chosen among the others.

@@ -128,7 +128,7 @@ def _look_closer(network: FigureNetwork, found: Separations, others: Flags) -> N
     itself = np.arange(network.order)
     for port in range(network.table.shape[1]):
         peers = network.table[:, port]
-        # The table names a node itself where it has no neighbour at this port, which is no link.
+        # The table names a node itself where it has no neighbour at this port: that is no link.
         degrees += others[peers] & (peers != itself)[:, np.newaxis]
     degree = np.where(others, degrees, network.order).min(axis=0)
     found.most_components = max(found.most_components, int(number.max()))

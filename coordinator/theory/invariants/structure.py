@@ -49,7 +49,7 @@ class StructureConnectivity(Invariant):
         for copy in _copies(network, parameter, budget):
             found.add(copy)
             _require_room(found, most)
-        # Sorted, because the order in which sets are tried decides where the budget ends.
+        # Sorted, because the order of trials decides where the budget ends.
         copies = sorted(found)
         everything = (1 << network.order) - 1
         search = network.order * (0.8 + network.order / 500)

@@ -116,7 +116,7 @@ def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Bud
     """
     links = network.links
     place = {rank: at for at, rank in enumerate(breadth_first_order(network.adjacency))}
-    # By the later end: all links among the first nodes are decided first, which keeps the frontier narrow.
+    # By the later end: all links among the first nodes are decided first, so that the frontier stays narrow.
     ordered = sorted(((place[one], place[other]) for one, other in links), key=lambda link: (max(link), min(link)))
     marked = {place[rank] for rank in terminals}
     # A node leaves the frontier with its last link.
@@ -199,7 +199,7 @@ def _join(blocks: Blocks, first: int, second: int) -> Blocks:
 def _leave(blocks: Blocks, leaving: Sequence[int]) -> Blocks | None:
     """Return the state without some nodes, its blocks renumbered; None if a terminal is cut off from the others."""
     left = [block for index, block in enumerate(blocks) if index not in leaving] if leaving else blocks
-    # A block with a terminal of which no node is left in the frontier can be joined to no other.
+    # A block with a terminal but without a node in the frontier can be joined to no other.
     if any(blocks[index] > 0 and blocks[index] not in left for index in leaving):
         return None
     numbers: dict[int, int] = {}

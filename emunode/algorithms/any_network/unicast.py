@@ -156,7 +156,7 @@ class RouteQueueRule(Rule):
     def __init__(self, algorithm: MinimalUnicast, view: LocalView) -> None:
         self._algorithm = algorithm
         self._rank = view.rank
-        # The first step in which each port is free; own segments occupy theirs from the start.
+        # The first step when each port is free; own segments occupy theirs from the start.
         self._free: dict[Port, Step] = {}
         if view.rank in algorithm.sources:
             self._free[algorithm.next_port(view.rank, algorithm.destination(view.rank))] = algorithm.copies + 1

@@ -70,7 +70,7 @@ class RecursiveDoubling(Algorithm):
 
     @property
     def block_owners(self) -> Sequence[Rank]:
-        # One result, which every participant folds for itself.
+        # One result that every participant folds for itself.
         return range(1)
 
     @property

@@ -198,7 +198,7 @@ class PhaseRule(Rule):
                 if not have[number]:
                     have[number] = 1
                     arrived, children = algorithm.station(relative(segment[0]))
-                    # `due` of the message's own stage, which may be ahead of this node's.
+                    # `due` of the message's own stage; it may be ahead of this node's stage.
                     due[arrived] -= 1
                     for stage, port in children:
                         waiting[stage].append((port, segment))

@@ -65,7 +65,7 @@ class ImprovedBroadcast(TreeBroadcast):
     def claims(self) -> list[Claim]:
         claims = super().claims()
         if self.numbers == 1 and self.spec.port_model is PortModel.ALL_PORT:
-            # The exact counts by step replace the base class's claim by distance, which they contain.
+            # The exact counts by step replace the base class's claim by distance, since they contain it.
             claims = [claim for claim in claims if claim.name != "receivers_per_step"]
             counts = ej_counts.improved(SectorTree(self.topology).network)
             claims += claims_of_counts(self, counts, "eqs. (20) to (23) and table 2")

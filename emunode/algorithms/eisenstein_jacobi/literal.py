@@ -157,7 +157,7 @@ class LiteralRule(Rule):
                 for segment in segments
                 for port, number in algorithm.passed_numbers(segment[2], phase + 1)
             ]
-        # step > nM in the paper, whose packets carry the step in which they are handled
+        # step > nM in the paper, whose packets carry the step when they are handled
         if phase >= algorithm.phases:
             return []
         return [
@@ -191,7 +191,7 @@ class PrintedBroadcast(LiteralAlgorithm):
 
     def claims(self) -> list[Claim]:
         network, messages = self.network, self.spec.messages
-        # Line 6 turns the axis of sector 4 into sector 5, which misses floor(D^2/4) nodes of each dimension.
+        # Line 6 turns the axis of sector 4 into sector 5, and misses floor(D^2/4) nodes of each dimension.
         missed = network.order - (network.modulus - self.length**2 // 4) ** network.dimensions
         erratum = f"; erratum: line 6 of Algorithm 1 misses {missed:,} nodes" if missed else ""
         source = f"{self.citation}: every node receives the message{erratum}"

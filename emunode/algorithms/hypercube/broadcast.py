@@ -355,7 +355,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
             # Cycles 0 .. n - 1: the first packets spread out, and no link is used both ways yet.
             return cycle + 1
         if cycle >= n + packets - 1:
-            # The last packets: P - 1 two-way cycles came before, each of which took one step more.
+            # The last packets: P - 1 two-way cycles came before, and each took one step more.
             return cycle + packets
         # Two-way cycle: two steps. In cycle c all traffic is in dimension c mod n, so this bit tells the two ends
         # apart.

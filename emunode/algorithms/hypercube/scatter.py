@@ -160,7 +160,7 @@ class EdgeDisjointScatter(EdgeDisjointRedundancy, CubeScatter):
 
     def forward_loads(self) -> CycleLoads:
         n = self.topology.degree
-        # Every tree has one root link, which carries its whole levels.
+        # Every tree has one root link, for its whole levels.
         return scatter_by_level(edge_disjoint_levels(n), n)
 
 

@@ -184,7 +184,7 @@ class CubeRouting(MergedSchedule, TreeRoutedCollective):
 
     @cached_property
     def last_step(self) -> Step:
-        # With redundancy the loads, which are stated for one copy in parts, do not apply.
+        # The loads are stated for one copy in parts, and do not apply with redundancy.
         return len(self.loads) if self.spec.redundancy == 1 else super().last_step
 
     @cached_property

@@ -179,7 +179,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         path = symbols.index(1) - 1
         # The path of S^j takes one step per node, so the position on it is the step of receipt.
         arrival = tree * phase + self.paths.step(relative)
-        # In phase 1 to the next node of the path; over the path's own link, which would leave S^j, in phase 2.
+        # In phase 1 to the next node of the path; over the path's own link (it would leave S^j) in phase 2.
         return [self._leaf_step(symbols, tree) - arrival if port == path else 1 for port in ports]
 
     def _leaf_step(self, symbols: bytes, tree: int) -> Step:
@@ -247,7 +247,7 @@ class NecklaceAllgather(TimeBounded, TreeCollective):
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         here = self.trees.step(relative)
-        # The step is global, so the delay is the difference of the steps in which the two nodes receive.
+        # The step is global, so the delay is the difference of the two nodes' steps of receipt.
         return [self.trees.step(self.topology.neighbour(relative, port)) - here for port in ports]
 
     @cached_property

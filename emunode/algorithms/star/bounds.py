@@ -101,7 +101,7 @@ def least_time(topology: Topology, spec: CollectiveSpec, startup: float, per_byt
     The lemmas state a maximum: one term holds if bytes cost nothing, the other if start-ups do not.
     """
     startups, transferred = time_bounds(topology, spec)
-    # The relation ">=" of `time_bounds` always has whole numbers, which mypy cannot know.
+    # The relation ">=" of `time_bounds` always has whole numbers, but mypy cannot know that.
     assert isinstance(startups.predicted, int)
     assert isinstance(transferred.predicted, int)
     seconds = max(startup * startups.predicted, per_byte * transferred.predicted)
@@ -115,6 +115,6 @@ class TimeBounded(Algorithm):
     family = "star"
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        # The base class adds the two bounds into a sum, which is more than the lemma states.
+        # The base class adds the two bounds into a sum, but that is more than the lemma states.
         claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
         return [*claims, least_time(self.topology, self.spec, startup, per_byte)]

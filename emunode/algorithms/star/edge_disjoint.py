@@ -48,7 +48,7 @@ class DisjointTreesBroadcast(TreeCollective):
         return self.trees.height(0)
 
     def claims(self) -> list[Claim]:
-        # Pipelined: ceil(Mx/(n-1)) messages per tree, of which the last needs h steps.
+        # Pipelined: ceil(Mx/(n-1)) messages per tree; the last message needs h steps.
         steps = -(-self.copies // self.trees.count) + self.trees.height(0) - 1
         source = f"{self.citation}: ceil(Mx/(n-1)) + h - 1, h = floor(3n/2) + 1 measured"
         return [
@@ -239,7 +239,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
             source = f"{self.citation}: n! M x d, {DEPTHS}"
             return [Claim("segments", order * self.copies * depths, "==", source)]
         least = order * (rounds * self.count * depths + left * total_distance(self.topology))
-        # A single copy goes to the tree in which the target is least deep: for EDT that is its distance.
+        # A single copy goes to the tree where the target is least deep: for EDT that is its distance.
         if left == 1:
             source = f"{self.citation}: full rounds of all trees, {DEPTHS}, and one copy over a shortest path"
             return [Claim("segments", least, "==", source)]

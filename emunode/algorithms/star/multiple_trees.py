@@ -180,7 +180,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         if self.spec.packet_limit:
             return []
         packet = 2 * self.largest_segment_bytes
-        # An upper bound: a slot in which no link carries two segments is shorter.
+        # An upper bound: a slot without two segments on a link is shorter.
         most = self.slot * (self.height + self.numbers - 1) * (startup + per_byte * packet)
         section = "4.1: T = " if self.slot == 1 else "4.2: T = (n-1)"
         return [

@@ -87,7 +87,7 @@ class SubstarSegments(TimeBounded):
     def hand_down(self, symbols: bytes, number: int, level: int) -> Departure:
         """Return the step and port when the root of an S_level sends a segment of its block (distribution and base)."""
         home = self.home(number)
-        # From the outermost level down: the first position that differs names the substar to which the segment goes.
+        # From the outermost level down: the first position that differs names the target substar of the segment.
         for i in range(level, 2, -1):
             wanted = home[i - 1]
             if symbols[i - 1] != wanted:

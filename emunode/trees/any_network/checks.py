@@ -119,7 +119,7 @@ def independence_problem(topology: Topology, trees: Sequence[Parents]) -> str | 
                     return f"the paths to {name(rank)} in trees {inner[here]} and {tree} both pass through {name(here)}"
                 else:
                     return f"tree {tree}: the parents of {name(here)} lead back to itself"
-        # Without inner nodes a path is the link from the root, which only one tree may use.
+        # Without inner nodes a path is the link from the root: only one tree may use it.
         direct = [tree for tree, parents in enumerate(trees) if parents[rank] == root]
         if len(direct) > 1:
             return f"trees {direct[0]} and {direct[1]} both use the link {name(root)}>{name(rank)}"

@@ -116,7 +116,7 @@ class Forests:
 
     def _carry_out(self, queue: Sequence[tuple[int, Rank, Rank, int]], index: int) -> None:
         """Move the link at `index` to the next forest, the link before it to its place, and so on."""
-        # Last exchange first: a shortest sequence has no cycle in which a later exchange takes part.
+        # Last exchange first: a shortest sequence has no cycle with a later exchange in it.
         while index >= 0:
             forest, child, parent, before = queue[index]
             following = (forest + 1) % self.count

@@ -142,7 +142,7 @@ def _trees_of_order(
     root, last = order[0], order[-1]
     place = {rank: index for index, rank in enumerate(order)}
     ear_of = ears or [0] * len(order)
-    # The links of the root by which trees 2 and 3 enter: no other tree may use them.
+    # The first links of trees 2 and 3 at the root: no other tree may use them.
     reserved = {last, max(range(len(order)), key=ear_of.__getitem__)} if ears else {last}
     for sign in (1, -1):
         parents, depth = [NO_PARENT] * len(order), [0] * len(order)

@@ -88,7 +88,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         """
         a, b = self.network.a, self.network.b
         x, y = self.network.coordinates(index)
-        # Seven translates of the canonical label, one of which lies in a region after some turn.
+        # Seven translates of the canonical label; one of them lies in a region after some turn.
         for c, d in ((0, 0), *UNITS):
             # z - (c + d rho) alpha, written out by the product of the ring.
             shifted = (x - c * a + d * b, y - d * a - c * b - d * b)
@@ -111,7 +111,7 @@ class IndependentTrees(EisensteinJacobiTrees):
             return PARALLELOGRAM_OF_TWO if b == 2 else PARALLELOGRAM
         if u > a and v > 0 and u + v < b:
             return INNER_TRIANGLE
-        # For a = b the rays end at b - 1 = a - 1, which leaves (a, 0) to a region of its own.
+        # For a = b the rays end at b - 1 = a - 1, so (a, 0) is left to a region of its own.
         if a == b and (u, v) == (a, 0):
             return CENTRE
         return ()

@@ -98,7 +98,7 @@ class PhasedTree(EisensteinJacobiTrees):
 
     def _find_branches(self, index: int) -> tuple[tuple[int, int], ...]:
         """Return (unit, phase) of every move that continues the path to a one-dimensional index, by phase, then by unit."""
-        # Any of the six neighbours of which the path ends in the move to it: the definition of a child.
+        # Any of the six neighbours whose path ends in the move to it: the definition of a child.
         x, y = self.network.coordinates(index)
         lines = ((unit, self.line(self.network.index(x + dx, y + dy))) for unit, (dx, dy) in enumerate(UNITS))
         return tuple(sorted(((u, line.phase) for u, line in lines if line.unit == u), key=lambda branch: branch[1]))
@@ -172,7 +172,7 @@ class PhasedTree(EisensteinJacobiTrees):
                 others = self._others(lines, base, phase)
                 for unit, steps in arriving.items():
                     for step, count in _product(steps, others).items():
-                        # Every term is a number of targets, each of which has one arc: the one of its last move.
+                        # Every term is a number of targets with one arc each: the arc of the last move.
                         load[self.stage(base, phase), step, 6 * base + unit] += count
         return load
 
@@ -185,7 +185,7 @@ class PhasedTree(EisensteinJacobiTrees):
             # With turns, higher dimensions are finished (any of N components each), lower ones have not begun
             # (component 0).
             return Counter({0: len(lines) ** higher})
-        # Dimensions above the last one may have made moves in this phase, which delay it.
+        # Dimensions above the last one may have made moves in this phase, and these delay it.
         present = Counter(line.moves[phase] for line in lines if self._may_precede(line.phase, phase))
         # Dimensions below it sort after it in the same phase, so they must have stopped in an earlier one.
         past = sum(line.phase < phase for line in lines if self._may_precede(line.phase, phase))

@@ -126,7 +126,7 @@ def _one_to_all(d: int, length: int) -> Iterator[tuple[int, Sector]]:
     """Yield (unit, packet) of all six sectors in dimension d, then in every lower dimension (algorithm 1)."""
     for lower in range(d, 0, -1):
         for j in SECTORS:
-            # Erratum: the major unit leads over the same port by which the packet leaves, for j = 4 too.
+            # Erratum: the major unit leads over the same port as the packet, for j = 4 too.
             yield j % 6, (lower, j % 6, j - 1, length, length)
 
 

@@ -42,7 +42,7 @@ class TurnedBinomialTrees(CubeTrees):
             return ROOT_LABEL
         turn, reflected = self.turns[tree]
         port = self.parent(rank, tree)
-        # A label counts along the direction in which this tree takes its dimensions, up or down.
+        # A label counts along this tree's direction through the dimensions, up or down.
         return ((turn - port) if reflected else (port - turn)) % self.cube.n
 
     def last_label(self, tree: int) -> int:

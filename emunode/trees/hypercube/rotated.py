@@ -82,7 +82,7 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         if not rank:
             return (tree,)
         if not rank >> tree & 1:
-            # Leaf: its parent cleared bit j, which is the last dimension in the order of tree j.
+            # Leaf: its parent cleared bit j, the last dimension in the order of tree j.
             return ()
         ports = zeros_above(rank, tree, self.cube.n)
         # e_j itself does not flip j, because that arc was reversed in step 3.

@@ -44,7 +44,7 @@ class TwoRootedTree(CubeTrees):
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
         """Return the ports of the children by ascending port; at the root by descending port, the second root first."""
         if not rank:
-            # Port n - 1 leads to the second root, which has the larger half of the tree below it.
+            # Port n - 1 leads to the second root, with the larger half of the tree below it.
             return (self.cube.n - 1, self.cube.n - 2)
         return super().child_ports(rank, tree)
 

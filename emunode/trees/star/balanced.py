@@ -93,7 +93,7 @@ class ScatterTrees(StarTrees):
         others = [order[q] for q in order if symbols[q - 1] != q and q not in own]
         types = [] if others else [q for q in range(2, len(symbols) + 1) if symbols[q - 1] == q]
         least = min(others, default=len(order))
-        # a_m = k is left out: over link k symbol 1 would come to the front, which is case 3.
+        # a_m = k is left out: over link k symbol 1 would come to the front (case 3).
         for a in own[:-1]:
             if a != own[0] and order[a] < least:
                 types.append(a)

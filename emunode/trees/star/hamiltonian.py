@@ -123,7 +123,7 @@ def ehrlich(n: int) -> Iterator[int]:
         count[k] += 1
         # Step E4, a swap of positions 0 and swap[k], counted from 0: link type swap[k] + 1.
         yield swap[k] + 1
-        # Step E5: the reversal of b_1 .. b_(k-1) changes which symbols the next round exchanges.
+        # Step E5: the reversal of b_1 .. b_(k-1) changes the symbols that the next round exchanges.
         swap[1:k] = reversed(swap[1:k])
 
 
@@ -182,7 +182,7 @@ class RotatedPaths(StarTrees):
             # Step 3: the parent has symbol p_c in front, so the link is at the position of p_c in x.
             return symbols.index(self.leaf_symbol(tree)) - 1
         path = self._path(rank)
-        # Step 2: the rotated word, in which every type is turned by the path's root port.
+        # Step 2: the rotated word, with every type turned by the path's root port.
         return self._rotation.port(self.word[self.step(rank) - 1], path)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -194,7 +194,7 @@ class RotatedPaths(StarTrees):
             return ()
         path, step = self._path(rank), self.step(rank)
         ports = [self._rotation.port(self.word[step], path)] if step < len(self.word) else []
-        # Over link k symbol 1 comes to the front. The neighbour may be the root itself, which is no leaf.
+        # Over link k symbol 1 comes to the front. The neighbour may be the root itself: it is no leaf.
         if symbols[0] == self.leaf_symbol(tree) and self.star.neighbour(rank, path):
             ports.append(path)
         return tuple(ports)

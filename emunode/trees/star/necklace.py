@@ -48,7 +48,7 @@ class NecklaceTree(StarTrees):
         return self._port(self._numbers[rank])
 
     def _port(self, m: int) -> Port:
-        # Types 2, 3, .., n, 2, .. in turn, which keeps the links of one step of different types.
+        # Types 2, 3, .., n, 2, .. in turn, so that the links of one step are of different types.
         return (m - 1) % self.star.degree
 
     def _ordered(self) -> Iterator[Rank]:
@@ -57,7 +57,7 @@ class NecklaceTree(StarTrees):
         generated: dict[Rank, tuple[Rank, Port]] = {}
         for k in range(1, star.diameter + 1):
             if (found := self.generator(k)) is not None:
-                # A generator fixes at which place of the order its necklace starts, so it has to be found first.
+                # A generator fixes the start of its necklace in the order, so it has to be found first.
                 generated[rotation.necklace(found[0])[0]] = found
 
         # 2. In each distance class the generator's necklace comes first; then the other necklaces with x_1 != 1, then
@@ -66,7 +66,7 @@ class NecklaceTree(StarTrees):
             symbols = star.permutation(necklace[0])
             return star.weight(necklace[0]), necklace[0] not in generated, symbols[0] == 1, symbols
 
-        # 3. Every necklace starts at a node of which the next link type leads closer. All its further nodes are then right
+        # 3. Every necklace starts at a node whose next link type leads closer. All its further nodes are then right
         #    too, because one rotation of the node turns its link type by one.
         # The root is number 0; it belongs to no necklace of n - 1 nodes.
         yield 0
