@@ -27,7 +27,7 @@ from coordinator.networks.registry import make_network
 from coordinator.planning.feasibility import require_possible
 from emunode import __version__
 from emunode.errors import RunError
-from tests.command_line import ROOT, SECONDS, Ended, Start, command, fields, flags, run_process
+from tests.command_line import ROOT, SECONDS, Call, Ended, Start, command, fields, flags, run_process
 from tests.scenarios import Case
 from tests.support import loaded, run_scenario
 
@@ -183,6 +183,27 @@ def test_compose_gives_the_same_history_and_its_exit_status(words: list[str], tm
     memory = run_scenario(tmp_path / "m", **FLOOD)
     assert summary["journal_hash"] == memory.summary["journal_hash"]
     assert summary["driver"] == "join"
+
+
+@needs_images
+@pytest.mark.parametrize("words", COMPOSE.values(), ids=COMPOSE)
+def test_compose_runs_a_manifest(words: list[str], call: Call, tmp_path: Path) -> None:
+    if not has_compose(words):
+        pytest.skip(f"there is no {' '.join(words)} here")
+    file = tmp_path / "compose.yaml"
+    file.write_text(call("manifest compose --hosts 3", *flags(**FLOOD)).out)
+    compose = [*words, "--project-name", "testbench", "--file", file]
+    try:
+        up = run_process(tmp_path, [*compose, "up", "--exit-code-from", "coordinator"])
+        assert up.status == 0, up.out + up.err
+        # The volume belongs to the services, and is not below a folder of this user.
+        read = ("--network", "none", "--volume", "testbench_runs:/runs:ro", IMAGE, "cat", "/runs/run/summary.json")
+        summary = engine("run", "--rm", *read).data
+    finally:
+        down = run_process(tmp_path, [*compose, "down", "--volumes", "--timeout", "5"])
+        assert down.status == 0, down.err
+    assert summary["journal_hash"] == run_scenario(tmp_path / "m", **FLOOD).summary["journal_hash"]
+    assert (summary["hosts"], summary["verdict"]) == (3, "holds")
 
 
 @needs_images

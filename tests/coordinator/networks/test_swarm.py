@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.command_line import ROOT, fields
+from tests.command_line import ROOT, Call, fields, flags
 from tests.coordinator.networks.test_docker import HOST_IMAGE, IMAGE, unavailable_reason
 from tests.support import run_scenario
 
@@ -59,11 +59,11 @@ class Swarm(NamedTuple):
     """The endpoint of the second engine."""
 
     @contextmanager
-    def stack(self, **variables: str) -> Iterator[None]:
-        """Deploy a stack; afterwards it is removed with its volume."""
+    def stack(self, file: Path = ROOT / "compose/stack.yaml", **variables: str) -> Iterator[None]:
+        """Deploy the stack of a file; afterwards it is removed with its volume."""
         try:
             docker(
-                *("stack", "deploy", "--compose-file", str(ROOT / "compose/stack.yaml"), STACK),
+                *("stack", "deploy", "--compose-file", str(file), STACK),
                 env={**os.environ, "TESTBENCH_IMAGE": IMAGE, "TESTBENCH_HOST_IMAGE": HOST_IMAGE, **variables},
             )
             yield
@@ -93,7 +93,8 @@ class Swarm(NamedTuple):
                 break
             assert time.monotonic() < deadline, (states, docker("service", "logs", f"{STACK}_coordinator"))
             time.sleep(0.5)
-        (summary,) = self.files("*/2*/summary.json")
+        # In a folder of the scenario's name and the time, or where a manifest says.
+        (summary,) = [*self.files("*/2*/summary.json"), *self.files("run/summary.json")]
         return states[0], json.loads(summary.read_text())
 
     def files(self, pattern: str) -> list[Path]:
@@ -175,8 +176,10 @@ def assert_confined() -> None:
         assert container["HostConfig"]["NanoCpus"] == 1_000_000_000
 
 
-def test_hosts_on_two_engines_have_one_history(swarm: Swarm, tmp_path: Path) -> None:
-    """Then, in another run, the link between the engines goes down in the middle, and the run ends undecided."""
+def test_hosts_on_two_engines_have_one_history(swarm: Swarm, call: Call, tmp_path: Path) -> None:
+    """The stack of a manifest has it too. Then, in another run, the link between the engines goes down in the middle, and
+    the run ends undecided.
+    """
     with swarm.stack(HOSTS="4"):
         state, summary = swarm.outcome()
         engines = [task["Node"] for task in swarm.tasks("host")]
@@ -188,6 +191,12 @@ def test_hosts_on_two_engines_have_one_history(swarm: Swarm, tmp_path: Path) -> 
     assert copied == summary
     assert len(engines) == 4
     assert len(set(engines)) == 2, "the hosts were on one engine only"
+
+    manifest = tmp_path / "stack.yaml"
+    manifest.write_text(call("manifest swarm --hosts 4", *flags(**SCENARIO)).out)
+    with swarm.stack(manifest):
+        state, summary = swarm.outcome()
+    assert (state, summary["journal_hash"]) == ("Complete", memory.summary["journal_hash"])
 
     with swarm.stack(HOSTS="4", ALGORITHM="flood", MESSAGES="60000", MESSAGE_BYTES="8"):
         deadline = time.monotonic() + 2 * SECONDS
