@@ -193,7 +193,8 @@ def _require_operation(
     other, awaited = operation.waits
     if other not in blocks:
         raise RefusedScheduleError(f"{at}: waits for tb {other}, which does not exist")
-    if not 0 <= awaited < (have := len(blocks[other].operations)):
+    have = len(blocks[other].operations)
+    if not 0 <= awaited < have:
         raise RefusedScheduleError(f"{at}: waits for step {awaited} of tb {other}, which has {have}")
     if other == block.number and awaited >= step:
         raise RefusedScheduleError(f"{at}: waits for step {awaited} of its own thread block")

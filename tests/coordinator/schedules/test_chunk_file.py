@@ -118,6 +118,10 @@ REFUSED = {
     "itself": (RING.replace('send="1"', 'send="0"', 1), "gpu 0, tb 0: its peer is itself"),
     "peer": (RING.replace('send="1"', 'send="9"', 1), "gpu 0, tb 0: there is no gpu 9"),
     "chunks": (RING.replace('nchunksperloop="4"', 'nchunksperloop="99999999"'), "algo: nchunksperloop=99999999"),
+    "awaited": (
+        RING.replace('depid="-1" deps="-1"', 'depid="0" deps="-2"', 1),
+        "gpu 0, tb 0, step 0: waits for step -2 of tb 0, which has",
+    ),
     "empty": ("", "the file is empty"),
     "deep": ("<algo>" * 30, "elements are nested more than 8 deep"),
     "long": (f'<algo name="{"a" * 70000}"/>', "or one of more than 65536 characters"),
