@@ -72,7 +72,7 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
         "--advertise",
         default="",
         metavar="ADDRESS",
-        help="address at which peers dial this host (default: the one from which it reaches the coordinator)",
+        help="address where peers dial this host (default: the one that it reaches the coordinator from)",
     )
     parser.add_argument(
         "--allow-plugins",

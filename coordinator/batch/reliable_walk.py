@@ -70,7 +70,7 @@ def why_not_followed(plan: Plan) -> str | None:
         "its links are not reliable": not any(isinstance(feature, ReliableFeature) for feature in plan.features),
         "only lock-step over all ports is followed": plan.goes_by_events or spec.port_model is not PortModel.ALL_PORT,
         "nodes that learn of faults may send something else": others or spec.knowledge is not FaultKnowledge.NONE,
-        "what a rank folds depends on the step in which it sends": spec.collective in FOLDING,
+        "what a rank folds depends on the step of its send": spec.collective in FOLDING,
         "how many segments share a packet depends on the links": plan.algorithm.link_capacity not in (1, None),
         "its rule does not go by the arrival of a copy alone": _rule_of(plan) not in (ForwardRule, *BY_STEPS),
         "a fault delays, alters or withholds packets": not all(map(_is_followed, plan.faults)),

@@ -18,7 +18,7 @@ app = App(
 )
 lister = App(name="list", help="List the topologies, the algorithms, the kinds of fault, and stored runs.")
 judges = App(name="judge", help="Judge what other software sent: an MPI library, a program, a table of traffic.")
-manifests = App(name="manifest", help="Print a file from which a cluster starts a run.")
+manifests = App(name="manifest", help="Print a file that a cluster starts a run from.")
 maker = App(name="new", help="Write a file to start from: an algorithm or a network of your own.")
 
 # Each summary repeats the first line of the command's docstring: reading it would import the module of the command.

@@ -79,7 +79,7 @@ def campaign(  # noqa: PLR0913  # its flags
     coverage: Annotated[
         bool,
         Parameter(
-            help="print which kinds, places, steps and pairs of faults the trials have tried, and which never",
+            help="print the kinds, places, steps and pairs of faults that the trials have tried, and those never tried",
             negative=(),
             group=OUTPUT,
         ),

@@ -53,7 +53,7 @@ def certify(  # noqa: PLR0913  # its flags
     engine: Annotated[
         Engine | None,
         Parameter(
-            help="how sets are run: messages; exact, which judges deliveries without messages, and no other claims; auto "
+            help="how sets are run: messages; exact, for deliveries without messages, and no other claims; auto "
             "(default): exact for many sets in memory, wherever possible, with a sample that is run again with messages"
         ),
     ] = None,
@@ -69,7 +69,7 @@ def certify(  # noqa: PLR0913  # its flags
         ),
     ] = False,
     executions: Annotated[
-        int | None, Parameter(help="most executions of --every-order, beyond which it is undecided; default: 100000")
+        int | None, Parameter(help="most executions of --every-order (undecided beyond); default: 100000")
     ] = None,
     out: Annotated[
         Path | None,

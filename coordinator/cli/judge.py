@@ -64,7 +64,7 @@ def judge_mpi(  # noqa: PLR0913  # its flags
             help="sizes, separated by commas: of the vector (bcast, reduce, allreduce, reduce-scatter), else of a block",
         ),
     ] = "1000",
-    root: Annotated[str, Parameter(group=CALLS, help="ranks at which rooted collectives begin or end")] = "0",
+    root: Annotated[str, Parameter(group=CALLS, help="ranks where rooted collectives begin or end")] = "0",
     segment: Annotated[str, Parameter(group=CALLS, help="segment sizes in bytes; 0: none")] = "0",
     order: Annotated[
         bool,
@@ -105,7 +105,7 @@ def judge_mpi(  # noqa: PLR0913  # its flags
         str,
         Parameter(
             group=LIBRARY,
-            help="time without progress after which a start of the library is ended; of --program, its whole time",
+            help="time without progress before a start of the library is ended; of --program, its whole time",
         ),
     ] = "60s",
     json: JsonFlag = False,

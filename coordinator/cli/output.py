@@ -21,7 +21,7 @@ JsonFlag = Annotated[
 PluginFlag = Annotated[list[str] | None, Parameter(name="--plugin", negative=(), help=PLUGIN)]
 """`load_plugins` executes the given files and modules."""
 ProgramFlag = Annotated[str | None, Parameter(help="program of the runs, so that their hops can be replayed")]
-RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs/, which stands for its latest run")]
+RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs/ for its latest run")]
 
 
 def with_parameters(flags: type, group: Group) -> Any:

@@ -17,9 +17,7 @@ from emunode.terminal import say
 def pack(
     run: Annotated[
         Path,
-        Parameter(
-            help="run directory, a folder of runs/, which stands for its latest run, or the file of a certificate"
-        ),
+        Parameter(help="run directory, a folder of runs/ for its latest run, or the file of a certificate"),
     ],
     file: Annotated[Path, Parameter(help="archive to write, such as run.zip")],
     *,

@@ -17,7 +17,7 @@ class FlagHelp(NamedTuple):
 class RunOutput:
     """The flags of `run` and `serve` for their output and their files."""
 
-    out: Annotated[Path | None, FlagHelp("run directory; default: runs/NAME/TIME-SEED, which is created")] = None
+    out: Annotated[Path | None, FlagHelp("run directory; default: runs/NAME/TIME-SEED, created by the run")] = None
     open: Annotated[bool, FlagHelp("show the report in the browser afterwards")] = False
     metrics: Annotated[
         str | None,

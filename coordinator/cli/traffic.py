@@ -34,7 +34,7 @@ PlacementFlag = Annotated[
 ]
 OutFlag = Annotated[
     Path | None,
-    Parameter(group=OUTPUT, help="folder for run directories, which report, compare, export and verify read"),
+    Parameter(group=OUTPUT, help="folder for run directories that report, compare, export and verify read"),
 ]
 
 
@@ -49,7 +49,7 @@ def judge_traffic(  # noqa: PLR0913  # its flags
     ] = None,
     algorithm: Annotated[str | None, Parameter(group=CALLS, help="name of its algorithm, such as ring")] = None,
     bytes: Annotated[int, Parameter(group=CALLS, help="size of the vector or block in bytes")] = 1000,  # noqa: A002
-    root: Annotated[int, Parameter(group=CALLS, help="rank at which a rooted collective begins or ends")] = 0,
+    root: Annotated[int, Parameter(group=CALLS, help="rank where a rooted collective begins or ends")] = 0,
     segment: Annotated[int, Parameter(group=CALLS, help="segment size in bytes; 0: none")] = 0,
     ranks: Annotated[
         int | None, Parameter(group=CALLS, help="number of ranks; default: up to the highest rank in the file")

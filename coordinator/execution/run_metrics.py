@@ -35,7 +35,7 @@ def families(observer: RunObserver) -> Iterator[MetricFamily]:
     yield _value("hosts", "gauge", "Host processes that have joined.", observer.hosts)
     yield _value("links", "gauge", "TCP connections that are up; 0 in memory.", observer.links)
     yield _value("run_seconds", "gauge", "Time since the start of the run.", observer.seconds, "seconds")
-    yield _value("steps", "counter", "Steps up to the last one in which packets were sent.", counters.steps)
+    yield _value("steps", "counter", "Steps up to the last one with packets.", counters.steps)
     yield _value("faults", "counter", "Faults that have taken effect.", observer.faults)
     yield _value("packets", "counter", "Packets sent: what crosses a link in a step.", counters.packets)
     across = counters.packets_across_hosts if plan.hosts else None

@@ -204,7 +204,7 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
     if agreement.shrink:
         again = make_algorithm(topology, spec_again(spec))
         if not again.tolerates_delay:
-            reason = f"{again.name}, which runs again, counts on the step in which a packet arrives; use --clock steps"
+            reason = f"{again.name} counts on the step of an arrival, and runs again; use --clock steps"
             raise ScenarioError("on_failure", str(scenario.on_failure), reason)
         packets.append(bound_on_packets(scenario, again))
     news, sign = longest_news(scenario, topology), control_packet(scenario)

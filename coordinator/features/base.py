@@ -55,7 +55,7 @@ class Repetition(NamedTuple):
     ranks: Sequence[Rank]
     """By new rank, the old one."""
     before: Step
-    """The last step before it begins."""
+    """The last step before the repetition begins."""
 
 
 class Evidence(NamedTuple):

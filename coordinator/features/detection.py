@@ -127,7 +127,7 @@ def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) 
         raise ScenarioError("port_model", str(spec.port_model), reason)
     # A fold leaves in a fixed step, whether or not all contributions are there; over reliable links it waits for them.
     if not algorithm.tolerates_delay or (spec.collective in FOLDING and spec.reliable is None):
-        reason = f"{algorithm.name} counts on the step in which a packet arrives, and signs of life make packets late"
+        reason = f"{algorithm.name} counts on the step of an arrival, and signs of life make packets late"
         raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
 
 

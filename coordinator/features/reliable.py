@@ -46,9 +46,7 @@ class ReliableFeature(Feature):
         if not self.is_active(algorithm.spec):
             return
         if not algorithm.tolerates_delay:
-            reason = (
-                f"{algorithm.name} counts on the step in which a packet arrives, and one that is sent again is late"
-            )
+            reason = f"{algorithm.name} counts on the step of an arrival, and a packet that is sent again is late"
             raise ScenarioError("reliable", None, reason)
         if algorithm.ack_bytes:
             raise ScenarioError("reliable", None, f"{algorithm.name} sends acknowledgements of its own")

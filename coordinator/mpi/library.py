@@ -31,11 +31,11 @@ class MpiLibrary:
     files: ClassVar[tuple[str, ...]] = ("libmpi.so", "libmpi.so.40")
     """Names of its shared library."""
     loaded_as: ClassVar[str] = "libmpi.so.40"
-    """Its name in mpi4py."""
+    """The name of the library in mpi4py."""
 
     @property
     def file(self) -> Path | None:
-        """Its shared library, for mpi4py of another environment to load; None if mpi4py finds its own."""
+        """The shared library, for mpi4py of another environment to load; None if mpi4py finds its own."""
         if self.python != Path(sys.executable) or self.mpirun.parent == self.python.parent:
             return None
         prefix = self.mpirun.parent.parent

@@ -50,9 +50,9 @@ class ConnectedHost:
         self.restarted = False
         """Whether it replaces a host whose process was killed."""
         self.paused_until = 0
-        """The last step while its process is stopped, or 0."""
+        """The last step while the host's process is stopped, or 0."""
         self.paused_since = 0
-        """The step when its process was stopped."""
+        """The step when the host's process was stopped."""
 
     @property
     def active(self) -> bool:

@@ -28,7 +28,7 @@ class RankPlacement(ABC):
     """A rule for the host of each rank of a network."""
 
     name: ClassVar[str]
-    """Its name in a scenario, up to a colon."""
+    """The name of the placement in a scenario, up to a colon."""
     form: ClassVar[str]
     """The general form of that text, such as `file:FILE`."""
     meaning: ClassVar[str]

@@ -22,7 +22,7 @@ MEASURES = {
 """Column -> its title, the prefix of its interval, and the column with the theoretical value."""
 NOTES = {
     "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected.",
-    "guaranteed": "Share of the trials in which every healthy node received everything; crosses: expected.",
+    "guaranteed": "Share of the trials where every healthy node received everything; crosses: expected.",
 }
 
 MOST_LOSSES = 8
@@ -81,7 +81,7 @@ def loss_charts(losses: Sequence[Row]) -> dict[str, PageChart]:
         # Curves have no narrow form: on small screens the script draws them, and without it they scroll.
         svg = curves(title, lines, xlabel, "trials", log_y=True)
         series = [{"name": name, "points": points} for name, points in lines.items()]
-        note = "Share of the trials in which that many healthy nodes, or more, miss a message."
+        note = "Share of the trials where that many healthy nodes, or more, miss a message."
         found[title] = PageChart(svg, {"title": title, "xlabel": xlabel, "loss": False, "series": series}, note)
     return dict(list(found.items())[-MOST_LOSSES:])
 
@@ -206,7 +206,7 @@ TABLE_ONLY = (
 MEANINGS = {
     "again": "trials that were evaluated exactly and then run with messages too, with the same results.",
     "promised": "1 where the algorithm claims to tolerate that many faults.",
-    "guaranteed_theory": "the predicted share of trials in which every healthy node receives everything.",
+    "guaranteed_theory": "the predicted share of trials where every healthy node receives everything.",
 }
 """Meanings of columns whose names do not say them."""
 

@@ -36,7 +36,7 @@ class RunMetric:
     meaning: str
     """Its meaning in one line, with the unit."""
     compute: Compute
-    """It is called once for each run. The journal has the rows that carry data, with the columns of `journal.parquet`."""
+    """Called once for each run. The journal has the rows that carry data, with the columns of `journal.parquet`."""
 
     def of(self, plan: Plan, journal: pl.LazyFrame) -> int | float:
         """Return the number for a run. Raises RunError if `compute` fails or returns something else."""

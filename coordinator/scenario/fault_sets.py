@@ -39,10 +39,10 @@ STRATEGIES: Final = {
     "cut": ("cut:victim=LABEL;nodes=2", "Neighbours and links of one node, drawn among them."),
     "roots": (
         "roots:links=2",
-        "Links over which the source sends, or the nodes at their other ends, drawn among them.",
+        "Links that the source sends over, or the nodes at their other ends, drawn among them.",
     ),
     "busiest": ("busiest:nodes=3", "The places that carry most segments in a run without faults."),
-    "worst": ("worst:nodes=3", "The set of this size under which most healthy nodes miss a message."),
+    "worst": ("worst:nodes=3", "The set of this size that makes most healthy nodes miss a message."),
     "process": (
         "process:nodes=mttf:2s;repair=mttr:200ms",
         "Places fail and are repaired at random; by steps: process:nodes=0.01;repair=0.2.",

@@ -105,7 +105,7 @@ class OnFailure(StrEnum):
     AGREE = "agree"
     """In addition they agree on their suspicions."""
     SHRINK = "shrink"
-    """They abandon the collective, agree, and run it again on the remaining network."""
+    """Nodes abandon the collective, agree, and run it again on the remaining network."""
 
 
 def knowledge_of(scenario: "Scenario") -> tuple[FaultKnowledge, Detection | None]:
@@ -220,7 +220,7 @@ class Scenario(BaseModel):
     placement: Annotated[str, BeforeValidator(_lower_name), Option(OptionGroup.PROCESSES)] = Field(
         "blocks",
         max_length=2**25,
-        description="which nodes share a host: blocks, round-robin, sub-network, least-crossing or file:FILE; see "
+        description="nodes that share a host: blocks, round-robin, sub-network, least-crossing or file:FILE; see "
         "`coordinator list placements`",
     )
     netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns), Option(OptionGroup.PROCESSES)] = (
@@ -248,7 +248,7 @@ class Scenario(BaseModel):
     )
     per_byte: Annotated[Seconds, Option(OptionGroup.CLOCK)] = Field(1e-6, description="time per byte, such as 1us")
     lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK)] = Field(
-        0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still be valid"
+        0.05, gt=0, le=1, description="most lateness of a valid timed run, as a share of its time"
     )
     worst_lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK)] = Field(
         5.0,
@@ -308,7 +308,7 @@ class Scenario(BaseModel):
     repair: Annotated[Annotated[str, BeforeValidator(_lower)] | None, Option(OptionGroup.REPAIR)] = Field(
         None,
         max_length=128,
-        description="rule by which nodes get what faults keep from them in a broadcast: next-port, switch-tree, "
+        description="rule for nodes to get what faults keep from them in a broadcast: next-port, switch-tree, "
         "spanning-tree, re-root or edges",
     )
     repair_after: Annotated[StepCount | None, Option(OptionGroup.REPAIR, IN_REPAIR)] = Field(

@@ -52,7 +52,7 @@ class RepairRule(ABC):
         if spec.collective is not Collective.BROADCAST:
             raise self.refusal(f"it repairs a broadcast, not {spec.collective}")
         if not isinstance(algorithm, TreeCollective) or not algorithm.forwards:
-            raise self.refusal(f"{algorithm.name} is no broadcast in which every node forwards along trees")
+            raise self.refusal(f"{algorithm.name} is no broadcast whose nodes forward along trees")
         if spec.redundancy > 1:
             raise self.refusal("copies over several trees are not asked for; use --redundancy 1")
         if spec.port_model not in self.port_models:

@@ -45,11 +45,11 @@ class Treatment(IntEnum):
 
     PASS_ON = 0
     FORGE = 1
-    """It gets the payload that all byzantine ranks agree on for its segment."""
+    """The copy gets the payload that all byzantine ranks agree on for its segment."""
     FORGE_APART = 2
-    """It gets a payload that differs by rank, port and tree."""
+    """The copy gets a payload that differs by rank, port and tree."""
     WITHHOLD = 3
-    """It is not sent; the sender records it as lost."""
+    """The copy is not sent; the sender records it as lost."""
 
 
 class CommonKnowledge(Protocol):

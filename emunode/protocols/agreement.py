@@ -56,7 +56,7 @@ class Decision(NamedTuple):
     """The decision of a rank in `step`, or at the end of this round."""
 
     cut: Step
-    """It covers all news up to this step."""
+    """The last step whose news the decision covers."""
     step: Step
     news: frozenset[News]
 

@@ -53,7 +53,7 @@ class RunEnd(IntEnum):
     """How the collective ends for a rank after a decision; all but the first are errors."""
 
     REPEATED = 0
-    """It runs again."""
+    """The collective runs again."""
     EXCLUDED = 1
     """The rank is not in the largest part of the network."""
     ROOT_FAILED = 2
@@ -61,7 +61,7 @@ class RunEnd(IntEnum):
     NO_ALGORITHM = 3
     """No algorithm for any network can do the collective on the rest of the network."""
     TOO_MANY_FAILURES = 4
-    """It has been repeated `MOST_RUNS` times."""
+    """The collective has been repeated `MOST_RUNS` times."""
 
 
 class NetworkPart(NamedTuple):
@@ -71,7 +71,7 @@ class NetworkPart(NamedTuple):
     """By new rank, the old one."""
     end: RunEnd
     algorithm: Algorithm | None = None
-    """It runs again; None after an error, and for a single rank: there is nothing to do."""
+    """The algorithm of the next run; None after an error, and for a single rank: there is nothing to do."""
 
 
 class RenumberedPayloads(Payloads):

@@ -44,7 +44,7 @@ class ForwardingNode(Node):
 
     @property
     def own(self) -> Step | None:
-        """The next step when it sends without receiving anything first, or None."""
+        """The next step when the node sends without receiving anything first, or None."""
         return None if self._next is None else self._next[0]
 
     def take_own(self) -> tuple[Step, Leaving]:

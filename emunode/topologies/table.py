@@ -25,7 +25,7 @@ MAX_LINKS: Final = 2_000_000
 MAX_LABEL: Final = 100
 """Characters in a label."""
 FORBIDDEN_IN_LABELS: Final = "~>@:;=#"
-"""They separate the parts of a fault, such as `down:A~B@2`. Blanks and unprintable characters are forbidden too."""
+"""Characters that separate the parts of a fault, such as `down:A~B@2`. Blanks and unprintable ones are forbidden too."""
 
 Attributes = Mapping[str, str | int | float | bool]
 """Attributes of a node or a link in a file, beyond the structure, such as a rate or a rack."""

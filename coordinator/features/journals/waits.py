@@ -32,7 +32,7 @@ class Wait(NamedTuple):
 
     nodes: Sequence[str]
     rule: str
-    """The rule that makes them wait."""
+    """The rule that makes the nodes wait."""
     what: str
     because: str
 

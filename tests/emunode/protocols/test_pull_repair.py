@@ -192,7 +192,7 @@ def test_without_faults_nobody_asks(network: str, name: str, rule: str, messages
 @pytest.mark.parametrize(
     ("network", "name", "rule", "more", "reason"),
     [
-        ("star:4", "flood", "next-port", {}, "no broadcast in which every node forwards along trees"),
+        ("star:4", "flood", "next-port", {}, "no broadcast whose nodes forward along trees"),
         ("star:4", "greedy-tree", "switch-tree", {}, "has one tree"),
         ("star:4", "edt", "switch-tree", {"redundancy": 2}, "--redundancy 1"),
         ("star:4", "edt", "next-port", {"collective": Collective.REDUCE}, "repairs a broadcast, not reduce"),

@@ -124,7 +124,7 @@ def test_nothing_is_told_without_a_failure() -> None:
         ("hypercube:3 broadcast sbt", {"reliable": True, "on_failure": "agree"}, "reliable"),
         ("hypercube:3 broadcast sbt", {"keep_alive": None, "on_failure": "agree"}, "keep-alive"),
         ("hypercube:3 broadcast sbt port_model=one-port", {"on_failure": "shrink"}, "all ports"),
-        ("hypercube:3 reduce sbt", {"on_failure": "shrink"}, "step in which a packet arrives"),
+        ("hypercube:3 reduce sbt", {"on_failure": "shrink"}, "counts on the step of an arrival"),
     ],
 )
 def test_what_does_not_go_together_is_refused(line: str, more: dict[str, Any], what: str) -> None:
