@@ -30,7 +30,7 @@ settings.register_profile("unshrunk", settings.get_profile("repeatable"), phases
 TOPOLOGIES = "topologies/test_topologies.py topologies/test_labels.py"
 TESTS = {
     "engine/node.py": "engine/test_node.py algorithms/test_conformance.py",
-    "net/wire.py": "net/test_wire.py",
+    "net/wire.py": "net/test_wire.py net/test_framed_streams.py",
     "algorithms/payload.py": "algorithms/test_payload.py algorithms/test_conformance.py",
     "host/placement.py": "host/test_placement.py",
     "topologies/star.py": TOPOLOGIES,
@@ -38,7 +38,7 @@ TESTS = {
     "topologies/eisenstein_jacobi.py": TOPOLOGIES,
     "trees/star/greedy.py": "trees/test_star.py test_conformance.py",
     "trees/star/edge_disjoint.py": "trees/test_star.py",
-    "trees/eisenstein_jacobi/sectors.py": "test_conformance.py",
+    "trees/eisenstein_jacobi/sectors.py": "trees/test_eisenstein_jacobi.py test_conformance.py",
     "trees/hypercube/binomial.py": "trees/test_hypercube.py test_conformance.py",
     "trees/hypercube/balanced.py": "trees/test_hypercube.py",
     "algorithms/tree_collective.py": "algorithms/test_expected_runs.py algorithms/star/test_allgather.py",

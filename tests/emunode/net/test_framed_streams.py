@@ -304,7 +304,7 @@ def test_closed_stream_makes_no_callbacks(owner: Owner) -> None:
 
 @pytest.mark.parametrize(
     ("authenticated", "limit", "length"),
-    [(False, HELLO_LIMIT, HELLO_LIMIT + 1), (True, FRAME_LIMIT, FRAME_LIMIT + 1), (True, FRAME_LIMIT, 2**32 - 1)],
+    [(False, 256, 257), (True, 67_108_864, 67_108_865), (True, 67_108_864, 2**32 - 1)],
 )
 def test_frame_limit_is_smaller_before_authentication(
     owner: Owner, authenticated: bool, limit: int, length: int

@@ -58,6 +58,8 @@ def nested(depth: int) -> bytes:
 
 
 @given(STEPS, segments(300))
+@example(1, ((0, ALL_RANKS, 0, 0, b""),))  # the least of every field
+@example(1, ((ORDER - 1, ORDER - 1, 2**15 - 1, 2**31 - 1, b""),))
 def test_packet_survives_encoding_and_decoding(step: int, packet: Packet) -> None:
     assert wire.decode_packet(whole(wire.encode_packet(step, packet)), ORDER) == (step, packet)
 

@@ -1,6 +1,7 @@
 """Topologies: the papers' examples, then closed forms against networkx and golden numbers."""
 
 import itertools
+from collections import Counter
 from fractions import Fraction
 from math import factorial
 
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emunode.errors import ScenarioError
 from emunode.testing import to_networkx
-from emunode.topologies.base import breadth_first_distances
+from emunode.topologies.base import breadth_first_distances, knows
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi, hexw, sector_of
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.registry import parse_topology
@@ -48,6 +50,39 @@ def test_hypercube_is_that_of_networkx() -> None:
     assert edges == {frozenset(edge) for edge in expected.edges}
 
 
+@pytest.mark.parametrize("n", range(2, 8))
+def test_a_hypercube_has_binary_labels_and_binomial_distances(n: int) -> None:
+    cube = Hypercube(n)
+    assert [cube.label(rank) for rank in cube.ranks()] == ["".join(bits) for bits in itertools.product("01", repeat=n)]
+    assert [cube.rank(cube.label(rank)) for rank in cube.ranks()] == [*cube.ranks()]
+    counts = Counter(breadth_first_distances(cube, 0))
+    assert cube.distance_distribution() == tuple(counts[distance] for distance in range(n + 1))
+
+
+def test_the_smallest_hypercube_has_two_dimensions() -> None:
+    with pytest.raises(ScenarioError, match="n >= 2"):
+        Hypercube(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("star:3", "permutation star graph S_3"),
+        ("star:4", "permutation star graph S_4"),
+        ("hypercube:2", "hypercube Q_2"),
+        ("hypercube:5", "hypercube Q_5"),
+        ("ej:2+3", "Eisenstein-Jacobi network EJ_{2+3rho}"),
+    ],
+)
+def test_networks_of_the_papers_state_figures_that_networkx_finds(name: str, title: str) -> None:
+    network = parse_topology(name)
+    graph = to_networkx(network)
+    assert (network.name, network.title) == (name, title)
+    assert (network.order, network.degree) == (len(graph), networkx.node_connectivity(graph))
+    assert (network.connectivity, network.bipartite) == (network.degree, networkx.is_bipartite(graph))
+    assert network.known_diameter == network.diameter == networkx.diameter(graph)
+
+
 @pytest.mark.parametrize("a", range(1, 8))
 def test_dense_eisenstein_jacobi_networks_are_circulant(a: int) -> None:
     """For b = a + 1 the indices are those of the circulant graph C_N(1, 3a+1, 3a+2)."""
@@ -67,6 +102,14 @@ def test_star_ranks_are_lexicographic_from_the_last_position(n: int) -> None:
         permutation = bytes(n + 1 - symbol for symbol in reversed(symbols))
         assert star.rank_of(permutation) == rank
         assert star.permutation(rank) == permutation
+    assert star.permutation(0) == star.identity
+
+
+@pytest.mark.parametrize(("name", "diameter"), [("star:12", 16), ("hypercube:40", 40), ("ej:1000+1001", 1000)])
+def test_large_networks_of_the_papers_state_figures_without_a_search(name: str, diameter: int) -> None:
+    network = parse_topology(name)
+    assert knows(network, "bipartite") or name.startswith("ej:")
+    assert (knows(network, "diameter"), network.diameter) == (True, diameter)
 
 
 @pytest.mark.parametrize("n", [4, 5, 6])
@@ -141,6 +184,11 @@ def test_distribution_is_golden() -> None:
     for (a, b), expected in counts.items():
         if a * a + a * b + b * b >= 7:
             assert EisensteinJacobi(a, b).distance_distribution() == tuple(expected)
+
+
+def test_small_eisenstein_jacobi_examples_are_every_alpha_up_to_six() -> None:
+    of_one_dimension = [name for name in EisensteinJacobi.small_examples if "^" not in name]
+    assert sorted(of_one_dimension) == sorted(f"ej:{a}+{b}" for a, b in ALPHAS if b <= 6)
 
 
 @pytest.mark.parametrize(("a", "b"), ALPHAS)

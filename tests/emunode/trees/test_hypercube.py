@@ -205,6 +205,17 @@ def test_bases_of_the_balanced_tree() -> None:
 # --- every tree ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("graph", MAKE)
+def test_levels_sum_to_the_formula_and_are_distances_where_a_graph_says_so(graph: str, n: int) -> None:
+    trees = trees_of(graph, n)
+    distances = {rank: trees.topology.weight(rank) for rank in trees.topology.ranks()}
+    for tree in range(trees.count):
+        found = levels(trees, tree)
+        assert sum(found.values()) == trees.sum_of_levels
+        assert (found == distances) == trees.shortest
+
+
 @pytest.mark.parametrize("n", range(2, 7))
 @pytest.mark.parametrize("graph", MAKE)
 def test_labels_grow_along_every_path(graph: str, n: int) -> None:
