@@ -58,6 +58,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         self._built_in = built_in
         self._scope = scope
         self._entries: dict[Key, Entry] = {}
+        self._by_scope: dict[Hashable, list[Entry]] = {}  # answers of `within`, until an entry comes or goes
         self._modules: dict[Hashable, list[str]] = {}
         self._unread: set[Hashable] = set()  # the scopes whose modules have not all been imported
         _registries.append(self)
@@ -106,11 +107,13 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         self._check(entry)
         new = key not in self._entries
         self._entries[key] = entry
+        self._by_scope.clear()
         return new
 
     def remove(self, entry: Entry) -> None:
         """Undo `add`: a plug-in is replaced, or a test registers a class for its own duration."""
         del self._entries[self._key(entry)]
+        self._by_scope.clear()
 
     def prepare(self) -> None:
         """Import the built-in entries: a new one must not clash with them."""
@@ -120,7 +123,11 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
     def within(self, scope: Hashable) -> list[Entry]:
         """Return the entries of a scope, in the order of registration."""
         self._read(scope)
-        return [entry for key, entry in self._entries.items() if self._scope(key) == scope]
+        found = self._by_scope.get(scope)
+        if found is None:
+            found = [entry for key, entry in self._entries.items() if self._scope(key) == scope]
+            self._by_scope[scope] = found
+        return found.copy()
 
     def __getitem__(self, key: Key) -> Entry:
         if key not in self._entries:
@@ -150,6 +157,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
             place = {scope: number for number, scope in enumerate(self._modules)}
             entries = sorted(self._entries.items(), key=lambda item: place.get(self._scope(item[0]), len(place)))
             self._entries = dict(entries)
+            self._by_scope.clear()
 
 
 Addition = tuple[Registry[Any, Any], object]

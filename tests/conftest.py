@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from coordinator.cli.invoke import main
 from coordinator.reports.pages import compile_templates
 from emunode.runtime import collect_seldom
+from tests.assembled_commands import assemble_once
 from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 from tests.support import REPEATABLE_EXAMPLES, forget_plugins
@@ -56,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         for package in ("emunode", "coordinator"):
             compileall.compile_dir(ROOT / package, quiet=2)  # also where PYTHONDONTWRITEBYTECODE is set
         compile_templates()
+    config.pluginmanager.register(LongestFirst())
     default = "repeatable" if config.getoption("--all") else "sampled"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", default))
 
@@ -72,27 +74,39 @@ def pytest_collection() -> Generator[None, object, object]:
         collect_seldom()
 
 
+@pytest.hookimpl(tryfirst=True)  # before other plug-ins look at every item: most parameter sets of exhaustive tests go
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect slow tests and most parameter sets of exhaustive ones, unless `--all`, `-m` or a test's name selects them.
 
     The sample is the same in every session: it depends on the names of the tests alone.
     """
-    # The first worker starts with tests with containers, of which only one runs at a time, and with those that take longest.
-    items.sort(key=lambda item: 0 if item.get_closest_marker("docker") else 1 if item.path.name in LONGEST else 2)
     if config.getoption("--all") or config.option.markexpr or any("::" in argument for argument in config.args):
         return
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     seen: set[str] = set()
     for item in items:
-        mark = item.get_closest_marker("exhaustive")
+        marks = {mark.name: mark for mark in item.iter_markers()}
         function = item.nodeid.partition("[")[0]
         # The first parameter set of each function always runs.
-        sampled = mark is None or function not in seen or crc32(item.nodeid.encode()) % mark.kwargs["one_in"] == 0
-        (kept if sampled and item.get_closest_marker("slow") is None else left_out).append(item)
+        sampled = "exhaustive" not in marks or function not in seen or _is_sampled(item, marks["exhaustive"])
+        (kept if sampled and "slow" not in marks else left_out).append(item)
         seen.add(function)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def _is_sampled(item: pytest.Item, mark: pytest.Mark) -> bool:
+    return crc32(item.nodeid.encode()) % int(mark.kwargs["one_in"]) == 0
+
+
+class LongestFirst:
+    """A plug-in that puts tests that take longest, or only one at a time, first: the first worker starts with them."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Sort by the kind of test, after every other plug-in has put the items in its order."""
+        items.sort(key=lambda item: 0 if item.get_closest_marker("docker") else 1 if item.path.name in LONGEST else 2)
 
 
 @pytest.fixture
@@ -126,11 +140,17 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def call(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:  # noqa: ARG001  # the working directory
+def call(
+    empty_folder: Path,  # noqa: ARG001  # the working directory
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Call]:
     """Call `coordinator` in this process, in an empty folder: `call("run --topology star:3", "--out", path)`.
 
     Plug-ins that the calls load are withdrawn after the test.
     """
+
+    assemble_once(monkeypatch)
 
     def call_one(line: str, *more: object) -> Ended:
         status = main(arguments(line, *more))

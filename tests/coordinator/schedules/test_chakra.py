@@ -2,6 +2,7 @@
 
 import gzip
 import random
+from collections.abc import Callable
 from pathlib import Path
 from shutil import copy
 
@@ -85,24 +86,27 @@ def message(data: bytes) -> bytes:
     return varint(len(data)) + data
 
 
-HOSTILE = {
-    "length": (varint(2**31), "2147483648 bytes are announced, 0 are left"),
-    "long-length": (b"\xff" * 11, "a number has more than 5 bytes"),
-    "nodes": (message(b"") + b"".join(message(b"\x08" + varint(n)) for n in range(500_001)), "more than 500,000 nodes"),
-    "dependencies": (message(b"") + message(part(5, b"\x01" * 2_000_001)), "more than 2,000,000 dependencies"),
-    "attributes": (
-        message(b"") + message(b"".join(part(10, part(1, b"%d" % n)) for n in range(257))), "more than 256 attributes"
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "length": (lambda: varint(2**31), "2147483648 bytes are announced, 0 are left"),
+    "long-length": (lambda: b"\xff" * 11, "a number has more than 5 bytes"),
+    "nodes": (
+        lambda: message(b"") + b"".join(message(b"\x08" + varint(n)) for n in range(500_001)), "more than 500,000 nodes"
     ),
-    "metadata": (message(b"".join(part(2, part(1, b"%d" % n)) for n in range(257))), "more than 256 attributes"),
-    "long-number": (message(b"") + message(b"\x08" + b"\xff" * 11), "a number has more than 10 bytes"),
+    "dependencies": (lambda: message(b"") + message(part(5, b"\x01" * 2_000_001)), "more than 2,000,000 dependencies"),
+    "attributes": (
+        lambda: message(b"") + message(b"".join(part(10, part(1, b"%d" % n)) for n in range(257))),
+        "more than 256 attributes",
+    ),
+    "metadata": (lambda: message(b"".join(part(2, part(1, b"%d" % n)) for n in range(257))), "more than 256 attributes"),
+    "long-number": (lambda: message(b"") + message(b"\x08" + b"\xff" * 11), "a number has more than 10 bytes"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_bytes_are_refused(name: str, tmp_path: Path) -> None:
     path = copied("allreduce-ring-4", tmp_path)
-    data, reason = HOSTILE[name]
-    path.write_bytes(data)
+    content, reason = HOSTILE[name]
+    path.write_bytes(content())
     found = judge_file(path).judgement
     assert found.verdict is FileVerdict.REFUSED
     assert reason in found.reason
