@@ -74,7 +74,7 @@ def test_the_smallest_hypercube_has_two_dimensions() -> None:
         ("ej:2+3", "Eisenstein-Jacobi network EJ_{2+3rho}"),
     ],
 )
-def test_networks_of_the_papers_state_figures_that_networkx_finds(name: str, title: str) -> None:
+def test_stated_figures_are_found_by_networkx(name: str, title: str) -> None:
     network = parse_topology(name)
     graph = to_networkx(network)
     assert (network.name, network.title) == (name, title)
@@ -106,7 +106,7 @@ def test_star_ranks_are_lexicographic_from_the_last_position(n: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "diameter"), [("star:12", 16), ("hypercube:40", 40), ("ej:1000+1001", 1000)])
-def test_large_networks_of_the_papers_state_figures_without_a_search(name: str, diameter: int) -> None:
+def test_large_networks_state_figures_without_a_search(name: str, diameter: int) -> None:
     network = parse_topology(name)
     assert knows(network, "bipartite") or name.startswith("ej:")
     assert (knows(network, "diameter"), network.diameter) == (True, diameter)
@@ -186,7 +186,7 @@ def test_distribution_is_golden() -> None:
             assert EisensteinJacobi(a, b).distance_distribution() == tuple(expected)
 
 
-def test_small_eisenstein_jacobi_examples_are_every_alpha_up_to_six() -> None:
+def test_small_examples_are_every_alpha_up_to_six() -> None:
     of_one_dimension = [name for name in EisensteinJacobi.small_examples if "^" not in name]
     assert sorted(of_one_dimension) == sorted(f"ej:{a}+{b}" for a, b in ALPHAS if b <= 6)
 

@@ -207,7 +207,7 @@ def test_bases_of_the_balanced_tree() -> None:
 
 @pytest.mark.parametrize("n", [3, 4, 5])
 @pytest.mark.parametrize("graph", MAKE)
-def test_levels_sum_to_the_formula_and_are_distances_where_a_graph_says_so(graph: str, n: int) -> None:
+def test_levels_sum_to_the_formula_and_may_be_distances(graph: str, n: int) -> None:
     trees = trees_of(graph, n)
     distances = {rank: trees.topology.weight(rank) for rank in trees.topology.ranks()}
     for tree in range(trees.count):

@@ -1,0 +1,68 @@
+"""The sealed root: needed where confinement is required, and empty."""
+
+import errno
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from coordinator.grading import system_calls
+from coordinator.grading.layers import Layer
+from coordinator.grading.system_calls import ARCHITECTURES
+from tests.command_line import ROOT
+from tests.coordinator.grading.confinement_support import ANOTHER_USER, IS_ROOT, checked_without, needs_filter, tried
+from tests.coordinator.grading.submissions import flood, graded
+
+
+@needs_filter
+def test_submission_is_not_executed_without_required_confinement(tmp_path: Path) -> None:
+    unshare = 272 if system_calls.architecture() is ARCHITECTURES["x86_64"] else 97
+    done = checked_without(f"{errno.EPERM},{unshare}", tmp_path / "mine.py", "--json", "--require-confinement")
+    assert done.returncode == 4
+    message = json.loads(done.stdout)["error"]["message"]
+    assert (
+        "was not executed, since this machine does not confine it fully: no sealed root (unshare: Operation" in message
+    )
+    assert all(f"{layer} (" in message for layer in (Layer.NETWORK, Layer.IPC, Layer.PROCESSES, Layer.USER_NAMESPACE))
+    done = checked_without(f"{errno.EPERM},{unshare}", tmp_path / "mine.py", "--json")
+    record = json.loads(done.stdout)
+    assert (done.returncode, record["verdict"]) == (0, "pass")
+    assert record["not_protected"]["process namespace"] == "unshare: Operation not permitted"
+    assert "system call filter" in record["protection"]
+
+
+WITHOUT_RIGHT: Final = """
+import os, sys
+from emunode import runtime as libc
+libc.call("prctl", 24, 21, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-m", "coordinator", "check", *sys.argv[1:]])
+"""
+"""Runs the command without CAP_SYS_ADMIN, as root in a container does."""
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="no other user has this right")
+def test_root_without_its_rights_makes_namespaces_as_others_do(tmp_path: Path) -> None:
+    reason = tried(ANOTHER_USER, (Layer.ROOT,))["protection"][Layer.ROOT]
+    if reason is not None:
+        pytest.skip(f"other users have no namespaces here: {reason}")
+    file = tmp_path / "mine.py"
+    file.write_text(flood())
+    command = [sys.executable, "-c", WITHOUT_RIGHT, str(file), "--topology", "star:3", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    record = json.loads(done.stdout)
+    assert (done.returncode, record["verdict"]) == (0, "pass")
+    assert {"sealed root", "process namespace", "network namespace", "IPC namespace"} <= {*record["protection"]}
+    # In its namespace of users there is no other user.
+    assert [*record["not_protected"]] == ["other user"]
+
+
+def test_submission_gets_no_variables_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_OF_THE_TEACHER", "secret")
+    found = graded(tmp_path, flood(after="print(sorted(os.environ), os.getcwd(), os.listdir('.'))"))
+    assert "TOKEN" not in found.printed
+    assert str(tmp_path) not in found.printed
+    if found.protection.holds(Layer.ROOT):
+        assert "/submission []" in found.printed
