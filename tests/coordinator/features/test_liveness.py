@@ -76,7 +76,7 @@ def test_every_outage_of_a_link_ends_within_the_bound(after: int, back_off: bool
 
 
 @pytest.mark.parametrize(("after", "back_off"), [(2, False), (3, False), (2, True)])
-def test_with_the_first_link_down_everything_but_the_time_out_follows_the_end(after: int, back_off: bool) -> None:
+def test_everything_but_the_time_out_follows_the_end(after: int, back_off: bool) -> None:
     measured = {settling("001", (1, last), after, back_off) for last in range(1, 9)}
     assert max(measured) >= 3 + (after - 1)
 
