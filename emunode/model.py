@@ -4,7 +4,7 @@ A *segment* is a plain tuple because runs create, send and read segments by the 
 exactly this tuple, and a node that relays a segment passes on the same object.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum, StrEnum
 from typing import Annotated, Final, NamedTuple
 
@@ -230,6 +230,8 @@ class NumberType(StrEnum):
 
 MOST_ELEMENTS: Final = 2**24
 """Real numbers of one rank at most: the generator numbers elements with 24 bits."""
+MOST_LEAVES: Final = 4096
+"""Contributions of all ranks together at most, where ranks have several."""
 MOST_DATA: Final = 2**36
 """Bytes of the numbers that a user gives, of all ranks together, at most, however much memory there is."""
 PART_NAME_BYTES: Final = 4
@@ -274,6 +276,8 @@ class RealNumbers(NamedTuple):
     In the process that holds them as an array, a view of that."""
     fixed_order: bool = False
     """Whether one fold tree serves all chunks, and partial results travel in parts: `emunode.algorithms.fixed_order`."""
+    leaves: int = 0
+    """Contributions in all, of which each rank that owns data has a run; 0 for one of each of these ranks, by its number."""
 
     @property
     def option(self) -> str:
@@ -281,6 +285,18 @@ class RealNumbers(NamedTuple):
         if self.source is not NumberSource.PROBE:
             return str(self.type)
         return "probe" if self.type is NumberType.FLOAT32 else f"probe-{self.type}"
+
+    def contributions(self, ranks: Sequence[Rank]) -> Sequence[int]:
+        """Return the contributions by name, ascending, if these ranks own data."""
+        return range(self.leaves) if self.leaves else ranks
+
+    def contributions_of(self, rank: Rank, ranks: Sequence[Rank]) -> Sequence[int]:
+        """Return the names of the contributions of a rank: of L on P ranks the first L mod P ranks have one more."""
+        if not self.leaves:
+            return (rank,)
+        place, (size, longer) = ranks.index(rank), divmod(self.leaves, len(ranks))
+        start = place * size + min(place, longer)
+        return range(start, start + size + (place < longer))
 
     @property
     def sent_bytes(self) -> int:

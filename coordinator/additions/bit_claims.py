@@ -10,14 +10,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from coordinator.additions.fold_tree import FoldTree, describe_parting, shortened
-from coordinator.additions.orders import FoldTrees, fold_trees
-from coordinator.additions.results import ResultArray, has_row_per_rank, payloads_of
+from coordinator.additions.fold_tree import FoldTree, describe_parting, paired, shortened
+from coordinator.additions.orders import FoldTrees, contributions_of, fold_trees
+from coordinator.additions.results import ResultArray, gather, has_row_per_rank, payloads_of
 from emunode.algorithms.base import Algorithm
+from emunode.algorithms.conformance import executed
 from emunode.algorithms.number_payloads import sent_type
 from emunode.algorithms.registry import find_algorithm, make_algorithm, with_blocks
 from emunode.errors import EmulatorError
-from emunode.model import Collective, NumberSource, Rank
+from emunode.model import Collective, NumberSource, Rank, RealNumbers
 from emunode.topologies.registry import parse_topology
 from emunode.values.float_types import FLOAT_TYPES, FloatArray
 
@@ -27,6 +28,9 @@ SEGMENTS: Final = (1, 2, 3)
 """Numbers of segments that are compared."""
 MOST_PARTS: Final = 1500
 """Most parts of results at ranks in one variant of a run, and in all roots together, whose trees are found for a claim."""
+
+MOST_MEASURED: Final = 2**20
+"""Most numbers of all contributions that another network adds to measure a claim."""
 
 
 class BitClaim(NamedTuple):
@@ -136,7 +140,10 @@ def _bit_claims(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | N
     yield _independent_of_segments(algorithm, trees)
     if algorithm.collective is Collective.REDUCE:
         yield _independent_of_root(algorithm, trees)
-    yield _independent_of_zero_ranks(algorithm, trees)
+    if payloads_of(algorithm).kind.leaves:
+        yield _independent_of_ranks(algorithm, trees, results)
+    else:
+        yield _independent_of_zero_ranks(algorithm, trees)
 
 
 def _first_unequal_value(algorithm: Algorithm, results: ResultArray) -> str:
@@ -236,26 +243,106 @@ def _independent_of_zero_ranks(algorithm: Algorithm, trees: FoldTrees) -> BitCla
 
 def _enlarged(algorithm: Algorithm, more: int) -> Algorithm | None:
     """Return the algorithm on a network of the same family with a few further ranks; None where that is impossible."""
-    topology, spec = algorithm.topology, algorithm.spec
+    topology = algorithm.topology
     count = topology.order
     # The number in the name is the number of ranks, as in `ring:8`.
     if topology.name != f"{topology.family}:{count}" or len(topology.data_ranks) != count:
         return None
-    parts = (count + more) ** 2 * spec.messages * algorithm.segments_per_message
-    if parts > MOST_PARTS:
-        return None
+    without_data = payloads_of(algorithm).kind._replace(source=NumberSource.GENERATED, data=b"")
+    found = _on_network(algorithm, f"{topology.family}:{count + more}", without_data)
+    return None if found is None or found.topology.order != count + more else found
+
+
+def _on_network(algorithm: Algorithm, name: str, numbers: RealNumbers) -> Algorithm | None:
+    """Return the algorithm on another network; None where that is impossible, or has too many parts."""
+    spec = algorithm.spec
     try:
-        larger = parse_topology(f"{topology.family}:{count + more}")
-        whole = spec._replace(
-            topology=larger.name, message_bytes=spec.contributed_bytes, blocks=1, short_blocks=0,
-            numbers=None if spec.numbers is None else spec.numbers._replace(source=NumberSource.GENERATED, data=b""),
-        )  # fmt: skip
-        if larger.order != count + more:
+        topology = parse_topology(name)
+        if topology.order**2 * spec.messages * algorithm.segments_per_message > MOST_PARTS:
             return None
-        return make_algorithm(larger, with_blocks(find_algorithm(larger, whole), larger, whole))
+        whole = spec._replace(
+            topology=topology.name, message_bytes=spec.contributed_bytes, blocks=1, short_blocks=0,
+            source=min(spec.source, topology.order - 1), numbers=numbers,
+        )  # fmt: skip
+        return make_algorithm(topology, with_blocks(find_algorithm(topology, whole), topology, whole))
     # The algorithm may need a power of two, or longer vectors.
     except EmulatorError:
         return None
+
+
+# --- other numbers of ranks, with the same contributions
+
+
+def _independent_of_ranks(algorithm: Algorithm, trees: FoldTrees, results: ResultArray) -> BitClaim:
+    """Compare all trees with the tree that the number of contributions alone makes, and trees and values with networks of
+    other numbers of ranks that share the same contributions.
+    """
+    claim = partial(BitClaim, "bits_independent_of_P")
+    names = contributions_of(algorithm)
+    parted, tried, equal = "", [], []
+    for other in _with_other_ranks(algorithm):
+        with suppress(EmulatorError):
+            parted = parted or _parted_elsewhere(algorithm, trees, other)
+            tried.append(other.topology.name)
+            equal.append(_same_values(algorithm, results, other))
+    measured = False if False in equal else True if True in equal else None
+    if parted:
+        return claim(certified=False, measured=measured, because=parted)
+    alone = paired(names)
+    if any(tree.digest != alone.digest for tree in trees.trees.values()):
+        # Equal trees on a few networks are no certificate for all others.
+        because = f"the trees are the same on {' and '.join(tried)}" if tried else "no other network is compared"
+        return claim(certified=None, measured=measured, because=because)
+    because = f"{len(names)} contributions make the tree, whatever the number of ranks"
+    return claim(
+        certified=True, measured=measured, because=f"{because}: as {' and '.join(tried)}" if tried else because
+    )
+
+
+def _with_other_ranks(algorithm: Algorithm) -> Iterator[Algorithm]:
+    """Yield the algorithm on the next smaller and larger networks of its family, with the same contributions."""
+    numbers = payloads_of(algorithm).kind
+    family, _, number = algorithm.topology.name.partition(":")
+    if not number.isdecimal():
+        return
+    for size in (int(number) - 1, int(number) + 1):
+        other = _on_network(algorithm, f"{family}:{size}", numbers)
+        if other is not None and 1 < len(other.topology.data_ranks) <= numbers.leaves:
+            yield other
+
+
+def _parted_elsewhere(algorithm: Algorithm, trees: FoldTrees, other: Algorithm) -> str:
+    """Return the first element whose tree differs on another network, in words; empty if none does."""
+    mine, theirs = _by_first_element(algorithm, trees), _by_first_element(other, fold_trees(other))
+    # In each part of one network or the other, all elements have one tree.
+    for element in sorted({*mine, *theirs}):
+        (rank, tree), (further, another) = (
+            each[max(first for first in each if first <= element)] for each in (mine, theirs)
+        )
+        if tree.digest != another.digest:
+            return (
+                f"element {element} at {algorithm.topology.label(rank)} is {shortened(tree.canonical)}, and at "
+                f"{other.topology.label(further)} of {other.topology.name} {shortened(another.canonical)}"
+            )
+    return ""
+
+
+def _by_first_element(algorithm: Algorithm, trees: FoldTrees) -> dict[int, tuple[Rank, FoldTree]]:
+    """Return the lowest rank that has each part, and its tree, by the first element of the part."""
+    payloads = payloads_of(algorithm)
+    return {
+        payloads.place(*part).start: min(holders, key=lambda each: each[0]) for part, holders in trees.by_part.items()
+    }
+
+
+def _same_values(algorithm: Algorithm, results: ResultArray, other: Algorithm) -> bool | None:
+    """Return whether another network ends with the same bits by its own rules; None where that takes too long, or a result
+    is missing.
+    """
+    if results.missing_elements or results.numbers.shape[1] * len(contributions_of(algorithm)) > MOST_MEASURED:
+        return None
+    found = gather(other, [(rank, *part) for rank, rule in enumerate(executed(other)[1]) for part in rule.results()])
+    return {row.tobytes() for row in found.distinct_rows} == {row.tobytes() for row in results.distinct_rows}
 
 
 def _first_difference(one: Algorithm, trees: FoldTrees, other: Algorithm, larger: FoldTrees) -> str:
@@ -313,7 +400,7 @@ def results_by_trees(algorithm: Algorithm, trees: FoldTrees) -> ResultArray:
     rows = {rank: row for row, rank in enumerate(ranks)} if has_row_per_rank(algorithm) else dict.fromkeys(ranks, 0)
     numbers = np.zeros((max(rows.values()) + 1, payloads.elements * spec.messages), kind.storage)
     for (owner, segment), holders in trees.by_part.items():
-        leaves = {rank: sent.read(payloads.segment(rank, owner, segment)) for rank in ranks}
+        leaves = {name: payloads.sent_numbers(name, owner, segment) for name in payloads.contributions}
         known: dict[str, FloatArray] = {}
         for rank, tree in holders:
             if tree.digest not in known:

@@ -120,6 +120,17 @@ def fold_in_order(operands: Sequence[FoldTree]) -> FoldTree:
     return reduce(FoldTree.of, operands)
 
 
+def paired(leaves: Sequence[int]) -> FoldTree:
+    """Return the tree over at least one leaf that adds neighbours, then pairs of neighbours, and so on; what has no
+    neighbour goes up alone.
+    """
+    trees = [FoldTree(leaf) for leaf in leaves]
+    while len(trees) > 1:
+        alone = trees[len(trees) // 2 * 2 :]
+        trees = [*map(FoldTree.of, trees[::2], trees[1::2]), *alone]
+    return trees[0]
+
+
 def parting_node(one: FoldTree, other: FoldTree) -> tuple[FoldTree, FoldTree] | None:
     """Return the first nodes, from the roots down, where two trees add different parts; None for equal bits.
 

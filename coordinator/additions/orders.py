@@ -24,9 +24,13 @@ MOST_FOLDS: Final = 2_000_000
 
 
 class TreePayloads(Payloads):
-    """Payloads that are fold trees: the contribution of a rank is a leaf."""
+    """Payloads that are fold trees: each contribution is a leaf, and a rank that has several adds them from the left."""
 
     ordered = True
+
+    def __init__(self, numbers: RealNumbers, ranks: Sequence[Rank], *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._numbers, self._ranks = numbers, ranks
 
     def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
         del owner, segment
@@ -36,16 +40,19 @@ class TreePayloads(Payloads):
 
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         del target, segment
-        return cast("bytes", FoldTree(origin))
+        return cast(
+            "bytes", fold_in_order([FoldTree(each) for each in self._numbers.contributions_of(origin, self._ranks)])
+        )
 
 
 class FixedOrderTrees(TreePayloads):
     """Payloads that are the parts of partial results in the fixed order, each a fold tree by the name of its node."""
 
-    def __init__(self, ranks: Sequence[Rank], *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._tree = FixedTree(len(ranks))
-        self._places = {rank: place for place, rank in enumerate(ranks)}
+    def __init__(self, numbers: RealNumbers, ranks: Sequence[Rank], *arguments: Any) -> None:
+        super().__init__(numbers, ranks, *arguments)
+        names = numbers.contributions(ranks)
+        self._tree = FixedTree(len(names))
+        self._places = {name: place for place, name in enumerate(names)}
 
     def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
         del owner, segment
@@ -62,7 +69,10 @@ class FixedOrderTrees(TreePayloads):
 
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         del target, segment
-        return cast("bytes", {self._tree.leaf(self._places[origin]): FoldTree(origin)})
+        parts: dict[TreeNode, FoldTree] = {}
+        for each in self._numbers.contributions_of(origin, self._ranks):
+            self._tree.absorb(parts, self._tree.leaf(self._places[each]), FoldTree(each), FoldTree.of)
+        return cast("bytes", parts)
 
 
 class SentResult(NamedTuple):
@@ -165,10 +175,11 @@ def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTr
     if folds > MOST_FOLDS:
         raise ScenarioError("algorithm", algorithm.name, f"{folds:,} folds; trees are found of at most {MOST_FOLDS:,}")
     # Another algorithm object: the payloads of the run stay as they are.
-    symbolic = make_algorithm(algorithm.topology, _bare(algorithm.spec))
-    numbers, ranks = algorithm.spec.numbers, algorithm.topology.data_ranks
-    fixed = numbers is not None and numbers.fixed_order
-    symbolic.use_payloads(symbolic.make_payloads(partial(FixedOrderTrees, ranks) if fixed else TreePayloads))
+    numbers, ranks = _numbers_of(algorithm), algorithm.topology.data_ranks
+    symbolic = make_algorithm(algorithm.topology, _bare(algorithm.spec, numbers))
+    kind = FixedOrderTrees if numbers.fixed_order else TreePayloads
+    symbolic.use_payloads(symbolic.make_payloads(partial(kind, numbers, ranks)))
+    count = len(numbers.contributions(ranks))
     history, rules = executed(symbolic, last_port_first=last_port_first)
     places: dict[FoldTree, Rank] = {}
     sent = []
@@ -176,7 +187,7 @@ def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTr
         if target == ALL_RANKS:
             continue
         found = list(_trees_in(payload))
-        whole = len(found) == 1 and found[0].leaf_count >= len(ranks)
+        whole = len(found) == 1 and found[0].leaf_count >= count
         sent.append(SentResult(step, sender, receiver, target, segment, len(found), whole))
         for tree in found:
             # The origin of a partial result has made all additions that no rank has sent before.
@@ -192,6 +203,16 @@ def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTr
     return FoldTrees(trees, places, sent)
 
 
+def contributions_of(algorithm: Algorithm) -> Sequence[int]:
+    """Return the leaves of a complete tree by name, ascending: the ranks that own data, if each has one contribution."""
+    return _numbers_of(algorithm).contributions(algorithm.topology.data_ranks)
+
+
+def _numbers_of(algorithm: Algorithm) -> RealNumbers:
+    """Return the numbers that are added; float32 for a job with bytes, whose order of folds is the same."""
+    return algorithm.spec.numbers or RealNumbers(NumberType.FLOAT32)
+
+
 def _trees_in(payload: object) -> Iterator[FoldTree]:
     """Yield the trees of a partial result; none if it is the payload of a switch that has nothing to add."""
     if isinstance(payload, Mapping):
@@ -200,9 +221,8 @@ def _trees_in(payload: object) -> Iterator[FoldTree]:
         yield payload
 
 
-def _bare(spec: CollectiveSpec) -> CollectiveSpec:
+def _bare(spec: CollectiveSpec, numbers: RealNumbers) -> CollectiveSpec:
     """Return the job without protocols (the plain loop of rules does not execute them), and without own data."""
-    numbers = spec.numbers or RealNumbers(NumberType.FLOAT32)
     return spec.without_protocols()._replace(numbers=numbers._replace(data=b""))
 
 

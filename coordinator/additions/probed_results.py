@@ -42,7 +42,7 @@ def read_probe(algorithm: Algorithm, results: ResultArray, stated: FoldTrees | N
 
     Parts with missing elements are left out: a result that lacks a contribution is judged as lost.
     """
-    numbers, ranks = payloads_of(algorithm).kind, algorithm.topology.data_ranks
+    numbers, leaves = payloads_of(algorithm).kind, payloads_of(algorithm).contributions
     kind = FLOAT_TYPES[numbers.type]
     trees: dict[Place, FoldTree] = {}
     contradictions = []
@@ -54,7 +54,7 @@ def read_probe(algorithm: Algorithm, results: ResultArray, stated: FoldTrees | N
         key = sums.tobytes()
         if key not in known:
             try:
-                known[key] = probed_tree(sums, kind, numbers.rounding, ranks)
+                known[key] = probed_tree(sums, kind, numbers.rounding, leaves)
             except ScenarioError as error:
                 known[key] = error.allowed
         found = known[key]

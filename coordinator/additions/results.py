@@ -132,11 +132,12 @@ def result_metrics(algorithm: Algorithm, results: ResultArray, *, complete: bool
 
 def _errors(algorithm: Algorithm, results: ResultArray) -> Iterator[float]:
     """Yield errors in units of u sum|x|, by exact sums, of an even sample of the elements."""
-    ranks, payloads = algorithm.topology.data_ranks, payloads_of(algorithm)
+    payloads = payloads_of(algorithm)
+    names = payloads.contributions
     kind = FLOAT_TYPES[results.type]
     count = results.numbers.shape[1]
-    sample = range(0, count, max(1, -(-count * len(ranks) // MOST_TERMS)))
-    contributions = [kind.exact(payloads.numbers(rank, sample)).tolist() for rank in ranks]
+    sample = range(0, count, max(1, -(-count * len(names) // MOST_TERMS)))
+    contributions = [kind.exact(payloads.numbers(name, sample)).tolist() for name in names]
     rows = [kind.exact(row[sample.start : sample.stop : sample.step]) for row in results.distinct_rows]
     for place, terms in enumerate(zip(*contributions, strict=True)):
         if not all(map(isfinite, terms)):

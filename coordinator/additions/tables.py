@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from coordinator.additions.orders import FoldTrees, fold_trees
+from coordinator.additions.orders import FoldTrees, contributions_of, fold_trees
 from emunode.algorithms.base import Algorithm
 
 
@@ -12,12 +12,12 @@ def addition_table(algorithm: Algorithm, trees: FoldTrees | None = None) -> pl.D
     `trees` take the place of the trees of the timetable.
     """
     payloads, unit = algorithm.payloads, algorithm.spec.element_bytes
-    ranks = algorithm.topology.data_ranks
+    leaves = contributions_of(algorithm)
     complete: dict[str, bool] = {}
     rows = []
     for (rank, owner, segment), tree in (trees or fold_trees(algorithm)).trees.items():
         if tree.digest not in complete:
-            complete[tree.digest] = tree.is_complete(ranks)
+            complete[tree.digest] = tree.is_complete(leaves)
         rows.append(
             {
                 "rank": rank,

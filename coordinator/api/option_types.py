@@ -57,5 +57,6 @@ class Options(TypedDict, total=False):
     values: str
     rounding: str
     fixed_order: bool
+    leaves: int
     data: object
     heal_at: int | str

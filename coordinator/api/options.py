@@ -39,14 +39,16 @@ def scenario_values(
     if "plugin" in options:
         given["plugin"] = list(dict.fromkeys((*as_list(values.get("plugin", ())), *loaded)))
     if (data := options.get("data")) is not None and not isinstance(data, str):
-        given["data"] = _held(data, values)
+        given["data"] = _held(data, values, options.get("leaves"))
     if isinstance(program := options.get("program"), str):
         given["program"] = allow_program(program)
     return with_schedule({"driver": "memory", **values, "fault": as_list(faults), **given})
 
 
-def _held(data: object, values: Mapping[str, object]) -> str:
-    """Return the value of `data` for an array of shape (ranks, elements), or for a function of the rank."""
+def _held(data: object, values: Mapping[str, object], leaves: object) -> str:
+    """Return the value of `data` for an array of shape (ranks, elements), or for a function of the rank; with `leaves`, of
+    the contribution.
+    """
     import numpy as np  # noqa: PLC0415  # few programs give arrays
 
     from coordinator.scenario.networks import load_topology  # noqa: PLC0415
@@ -56,7 +58,8 @@ def _held(data: object, values: Mapping[str, object]) -> str:
         sha256 = values.get("network_sha256")
         topology = load_topology(str(values["topology"]), None if sha256 is None else str(sha256))
         try:
-            rows = np.stack([np.asarray(data(rank)) for rank in topology.data_ranks])
+            names = range(leaves) if isinstance(leaves, int) else topology.data_ranks
+            rows = np.stack([np.asarray(data(name)) for name in names])
         except ValueError as error:
             raise ScenarioError("data", repr(data), f"arrays of one shape for all ranks: {error}") from None
         return hold_contributions(rows, fresh=True)

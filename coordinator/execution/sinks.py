@@ -149,7 +149,7 @@ class DirectorySink(Sink[RunResult]):
         if numbers is not None and numbers.data:
             from coordinator.scenario.number_files import write_contributions  # noqa: PLC0415  # it imports numpy
 
-            data = write_contributions(folder, numbers, len(plan.topology.data_ranks))
+            data = write_contributions(folder, numbers, len(numbers.contributions(plan.topology.data_ranks)))
             scenario = scenario.model_copy(update={"data": data})
         self.directory.write_text("scenario.toml", stored_scenario(scenario, plan.topology, folder))
 

@@ -67,6 +67,7 @@ class NumberFeature(Feature):
             Rounding(options.rounding or Rounding.EACH),
             NumberSource.PROBE if is_probe else NumberSource.GENERATED,
             fixed_order=options.fixed_order,
+            leaves=_leaves(options, topology),
         )
         if options.data is not None:
             numbers = _with_data(numbers, options.data, topology)
@@ -165,7 +166,7 @@ def _claims_on_results(run: ResolvedRun, numbers: RealNumbers) -> Iterator[Claim
         yield Claim("trees_per_element", 1, "==", "all ranks are to have the same bits, by the trees of their results")
         return
     yield Claim("distinct_results", 1, "==", "all ranks are to have the same bits")
-    depth = len(run.topology.data_ranks) - 1
+    depth = len(numbers.contributions(run.topology.data_ranks)) - 1
     yield Claim(
         "worst_error_units", error_bound(depth, numbers), "<=", f"Higham 2002, ch. 4: at most {depth} additions"
     )
@@ -254,18 +255,20 @@ def _require_reduction(scenario: Scenario, options: NumberOptions) -> None:
 def _elements(scenario: Scenario, topology: Topology, spec: CollectiveSpec, numbers: RealNumbers) -> int:
     """Return the elements that a rank contributes to each message; ScenarioError if there can be none or too many."""
     size, ranks = NUMBER_BYTES[numbers.type], len(topology.data_ranks)
+    leaves = len(numbers.contributions(topology.data_ranks))
     given = scenario.message_bytes
     if given is not None and given % size:
         raise ScenarioError("message_bytes", given, f"a multiple of {size}, the bytes of one {numbers.type}")
     expected: int | None = None
     if numbers.source is NumberSource.PROBE:
-        if not 2 <= ranks <= MOST_PROBED:
+        if not 2 <= leaves <= MOST_PROBED:
+            of = f"{leaves} leaves" if numbers.leaves else str(ranks)
             raise ScenarioError(
-                "values", numbers.option, f"networks of 2 to {MOST_PROBED} nodes that own data, not {ranks}"
+                "values", numbers.option, f"networks of 2 to {MOST_PROBED} nodes that own data, not {of}"
             )
-        expected = _probe_elements(topology, spec, numbers, ranks * (ranks - 1) // 2)
+        expected = _probe_elements(topology, spec, numbers, leaves * (leaves - 1) // 2)
     elif numbers.source is NumberSource.DATA:
-        columns = len(numbers.data) // (ranks * size)
+        columns = len(numbers.data) // (leaves * size)
         expected, rest = divmod(columns, scenario.messages)
         if rest:
             raise ScenarioError("messages", scenario.messages, f"a divisor of the {columns} elements of a rank")
@@ -293,9 +296,18 @@ def _probe_elements(topology: Topology, spec: CollectiveSpec, numbers: RealNumbe
     return make_algorithm(topology, large).segments_per_message * large.blocks * pairs
 
 
+def _leaves(options: NumberOptions, topology: Topology) -> int:
+    """Return the number of contributions where nodes share them, else 0; ScenarioError if it leaves a node without one."""
+    ranks = len(topology.data_ranks)
+    if options.leaves is not None and options.leaves < ranks:
+        raise ScenarioError("leaves", options.leaves, f"at least {ranks} on {topology.name}: one for each node")
+    return options.leaves or 0
+
+
 def _with_data(numbers: RealNumbers, path: str, topology: Topology) -> RealNumbers:
     """Return `numbers` with the contributions of a file."""
     from coordinator.scenario.number_files import read_contributions  # noqa: PLC0415  # it imports numpy
 
-    data = read_contributions(path, numbers.type, len(topology.data_ranks))
+    rows = len(numbers.contributions(topology.data_ranks))
+    data = read_contributions(path, numbers.type, rows, "contribution" if numbers.leaves else "node")
     return numbers._replace(source=NumberSource.DATA, data=data)

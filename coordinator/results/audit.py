@@ -171,11 +171,13 @@ def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Ex
     size = spec.message_bytes // unit - owner.is_in(list(ranks[len(ranks) - spec.short_blocks :])).cast(pl.Int32)
     # The first segments of a message are one element longer than the others, as many as the division leaves over.
     expected = unit * (size // parts + (number % parts < size % parts).cast(pl.Int32))
-    if spec.numbers is None or not spec.numbers.fixed_order:
+    numbers = spec.numbers
+    if numbers is None or not numbers.fixed_order:
         return pl.col("bytes") == expected
     # In the fixed order a partial result has a number of parts, each with its name.
     part, whole = expected + PART_NAME_BYTES, pl.col("bytes") == expected
-    in_parts = (pl.col("bytes") % part == 0) & (pl.col("bytes") // part).is_between(1, len(ranks))
+    most = len(numbers.contributions(ranks))
+    in_parts = (pl.col("bytes") % part == 0) & (pl.col("bytes") // part).is_between(1, most)
     return pl.when(target == ALL_RANKS).then(whole).otherwise(in_parts | whole)
 
 

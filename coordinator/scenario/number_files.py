@@ -82,8 +82,9 @@ def _has_bits_of(one: NDArray[Any], other: NDArray[Any]) -> bool:
     )
 
 
-def read_contributions(path: str, kind: NumberType, ranks: int) -> bytes:
-    """Return the contributions of a `.npy` file of shape (ranks, elements), in the storage of `kind`.
+def read_contributions(path: str, kind: NumberType, count: int, row: str = "node") -> bytes:
+    """Return the contributions of a `.npy` file of shape (count, elements), in the storage of `kind`. Each row is of one
+    `row`.
 
     Floats of another type are rounded once; 16-bit words are bfloat16. ScenarioError (field `data`) for anything else.
     """
@@ -91,12 +92,12 @@ def read_contributions(path: str, kind: NumberType, ranks: int) -> bytes:
         array = _held.get(path)
         if array is None:
             raise ScenarioError("data", path, "an array that this process does not hold, or no longer; give a file")
-        _require_shape(array.shape, kind, ranks, path)
+        _require_shape(array.shape, kind, count, path, row)
         return stored(array, kind, path)
     try:
         with open_regular(Path(path)) as file:
             header = _header(file)
-            _require_shape(header.shape, kind, ranks, path)
+            _require_shape(header.shape, kind, count, path, row)
             return stored(_content(file, header), kind, path)
     except RefusedError as error:
         raise ScenarioError("data", path, f"the file cannot be used: {error}") from None
@@ -106,13 +107,13 @@ def read_contributions(path: str, kind: NumberType, ranks: int) -> bytes:
         raise ScenarioError("data", path, "it is no array of numbers in the format .npy") from None
 
 
-def _require_shape(shape: tuple[int, ...], kind: NumberType, ranks: int, path: str) -> None:
+def _require_shape(shape: tuple[int, ...], kind: NumberType, count: int, path: str, row: str) -> None:
     """Refuse arrays of another shape, and RunError for contributions that do not fit into memory."""
-    if len(shape) != 2 or shape[0] != ranks or not shape[1]:
+    if len(shape) != 2 or shape[0] != count or not shape[1]:
         found = "x".join(map(str, shape)) or "()"
-        raise ScenarioError("data", path, f"an array of shape ({ranks}, elements), one row for each node, not {found}")
+        raise ScenarioError("data", path, f"an array of shape ({count}, elements), one row for each {row}, not {found}")
     if shape[1] > MOST_ELEMENTS:
-        raise ScenarioError("data", path, f"at most {MOST_ELEMENTS:,} elements of a node, not {shape[1]:,}")
+        raise ScenarioError("data", path, f"at most {MOST_ELEMENTS:,} elements of a {row}, not {shape[1]:,}")
     needed = shape[0] * shape[1] * NUMBER_BYTES[kind]
     if needed > MOST_DATA:
         raise ScenarioError("data", path, f"at most {MOST_DATA:,} bytes as {kind}, not {needed:,}")
@@ -146,9 +147,9 @@ def stored(array: NDArray[Any], kind: NumberType, name: str) -> bytes:
     return b"".join(target.rounded(piece.astype("<f8")).data.cast("B") for piece in pieces)
 
 
-def write_contributions(folder: Path, numbers: RealNumbers, ranks: int) -> str:
+def write_contributions(folder: Path, numbers: RealNumbers, count: int) -> str:
     """Write the contributions of a run into its folder; return the value of `data` that names the file there."""
-    array = FLOAT_TYPES[numbers.type].read(numbers.data).reshape(ranks, -1)
+    array = FLOAT_TYPES[numbers.type].read(numbers.data).reshape(count, -1)
     with (folder / DATA).open("xb") as file:
         np.save(file, array, allow_pickle=False)
     return DATA

@@ -264,8 +264,12 @@ class Algorithm(ABC):
         numbers = self.spec.numbers
         if numbers is None or not numbers.fixed_order:
             return self.largest_segment_bytes
-        # At worst every other contribution waits for its neighbour.
-        return -(-len(self.topology.data_ranks) // 2) * (self.largest_segment_bytes + PART_NAME_BYTES)
+        # At worst every other contribution waits for its neighbour. Of a run of contributions of one rank, at most two sums
+        # of each size do.
+        ranks = len(self.topology.data_ranks)
+        leaves = numbers.leaves or ranks
+        parts = min(-(-leaves // 2), -(-ranks // 2) * 2 * (-(-leaves // ranks)).bit_length())
+        return parts * (self.largest_segment_bytes + PART_NAME_BYTES)
 
     @property
     def byte_relation(self) -> Relation:

@@ -5,6 +5,10 @@ alone. It is the tree of a binomial reduce to rank 0, of depth ceil(log2 p), and
 it as it is. A partial result therefore travels as its *parts*: sums that are nodes of this tree, as few as possible. A rank
 adds two parts as soon as it has both halves of a node, and keeps apart what has no partner yet. So every schedule keeps its
 steps, packets and segments; bytes and memory are the price.
+
+The tree is over contributions. Where each rank has one, another number of ranks has another tree. Where a fixed number of
+contributions is shared by the ranks, each with a run of them, the tree depends on the number of contributions alone: any
+number of ranks ends with the same bits.
 """
 
 from collections.abc import Callable, MutableMapping

@@ -45,7 +45,10 @@ class NumberPayloads(Payloads):
         self._longer = spec.blocks - spec.short_blocks
         self.elements = spec.contributed_bytes // self.element_bytes
         """Elements of the vector of each rank, in each message."""
-        self._data = self._kind.read(spec.numbers.data).reshape(len(ranks), -1) if spec.numbers.data else None
+        self.contributions = self.kind.contributions(ranks)
+        """The contributions by name, ascending: where each rank has one, the ranks."""
+        data = spec.numbers.data
+        self._data = self._kind.read(data).reshape(len(self.contributions), -1) if data else None
         super().__init__(seed, message_bytes, segments_per_message, short)
 
     def block_start(self, owner: Rank) -> int:
@@ -99,37 +102,45 @@ class NumberPayloads(Payloads):
         except OverflowError:
             raise ValueError("values: a number is too large") from None
 
-    def numbers(self, rank: Rank, elements: range) -> FloatArray:
-        """Return elements of the contribution of a rank, in the type of the contributions."""
+    def numbers(self, contribution: int, elements: range) -> FloatArray:
+        """Return elements of a contribution, in the type of the contributions."""
         if self._data is not None:
-            row: FloatArray = self._data[self._ranks.index(rank)]
+            row: FloatArray = self._data[self.contributions.index(contribution)]
             return row[elements.start : elements.stop : elements.step]
-        return self._kind.rounded(generated(self._seed, rank, elements))
+        return self._kind.rounded(generated(self._seed, contribution, elements))
 
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         return self._operand(origin, target, segment).tobytes()
 
     def _operand(self, origin: Rank, target: Rank, segment: int) -> FloatArray:
-        place = self.place(block_owner(origin, target), segment)
+        """Return the contribution of a rank; where it has several, their sum from the left."""
+        owner, own = block_owner(origin, target), self.kind.contributions_of(origin, self._ranks)
+        if len(own) == 1:
+            return self.sent_numbers(own[0], owner, segment)
+        return self._sent.read(sum_in_order(self._sent, (self.sent_numbers(each, owner, segment) for each in own)))
+
+    def sent_numbers(self, contribution: int, owner: Rank, segment: int) -> FloatArray:
+        """Return the elements of a contribution in a segment of the block of `owner`, in the type of messages."""
+        place = self.place(owner, segment)
         if self.kind.source is NumberSource.PROBE:
             # Each segment has the elements of all pairs, because segments may be folded by different trees.
-            probe = probe_contribution(self._kind, self.kind.rounding, self._ranks, origin)
+            probe = probe_contribution(self._kind, self.kind.rounding, self.contributions, contribution)
             numbers = self._kind.rounded(probe[: place.stop - place.start])
         else:
-            numbers = self.numbers(origin, range(place.start, place.stop))
+            numbers = self.numbers(contribution, range(place.start, place.stop))
         if self._sent is not self._kind:
             numbers = self._sent.rounded(self._kind.exact(numbers))
         return numbers
 
 
 class FixedOrderPayloads(NumberPayloads):
-    """Vectors that are folded in the fixed order. A partial result is its parts one after the other, by ascending rank, and
-    then the name of each in four bytes; a result has no name.
+    """Vectors that are folded in the fixed order. A partial result is its parts one after the other, by ascending
+    contributions, and then the name of each in four bytes; a result has no name.
     """
 
     def __init__(self, spec: CollectiveSpec, ranks: Sequence[Rank], *arguments: Any) -> None:
         super().__init__(spec, ranks, *arguments)
-        self._tree = FixedTree(len(ranks))
+        self._tree = FixedTree(len(self.contributions))
 
     def folded(self, operands: Sequence[bytes], owner: Rank, segment: int) -> bytes:
         parts = self._absorbed(operands, owner, segment)
@@ -144,13 +155,17 @@ class FixedOrderPayloads(NumberPayloads):
     def result(self, folded: bytes, owner: Rank, segment: int) -> bytes:
         if len(folded) == self.segment_bytes(owner, segment):
             return folded
-        # Something is missing: the sum of what there is, by rank.
+        # Something is missing: the sum of what there is, by contribution.
         found = [numbers for _, numbers in self._tree.in_order(self._absorbed([folded], owner, segment))]
         return sum_in_order(self._sent, found) if found else self._nothing(owner, segment)
 
     def operand(self, rank: Rank, target: Rank, segment: int) -> bytes:
-        # The part itself: a rank that adds needs no bytes of its own numbers.
-        return cast("bytes", {self._tree.leaf(self._ranks.index(rank)): self._operand(rank, target, segment)})
+        # The parts themselves: a rank that adds needs no bytes of its own numbers.
+        parts: dict[TreeNode, FloatArray] = {}
+        for each in self.kind.contributions_of(rank, self._ranks):
+            numbers = self.sent_numbers(each, block_owner(rank, target), segment)
+            self._tree.absorb(parts, self._tree.leaf(self.contributions.index(each)), numbers, self._sent.add)
+        return cast("bytes", parts)
 
     def _absorbed(self, operands: Sequence[bytes], owner: Rank, segment: int) -> dict[TreeNode, FloatArray]:
         """Return the parts of all operands, added wherever both halves of a node are there."""

@@ -126,8 +126,8 @@ class RecursiveDoubling(Algorithm):
                 halves = [self._fold_of_group(2 * group + half, bits - 1, segment) for half in range(2)]
                 result = self.payloads.folded(halves, 0, segment)
             else:
-                pair = [(participant - 1, self.fold_at(participant - 1, segment, ()))]
-                result = self.fold_at(participant, segment, pair if participant < 2 * self.pairs else ())
+                even = [participant - 1] if participant < 2 * self.pairs else []
+                result = self.fold_at(participant, segment, [(rank, self.fold_at(rank, segment, ())) for rank in even])
             self._group_folds[group, bits, segment] = result
         return self._group_folds[group, bits, segment]
 
