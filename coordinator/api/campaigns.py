@@ -1,6 +1,5 @@
 """Campaigns as objects: tables of results and trials, figures, and the failing trials."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -32,8 +31,9 @@ from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
 from coordinator.reports import pgfplots
-from coordinator.reports.campaign_report import MEASURES, curve_rows, figures, page
+from coordinator.reports.campaign_report import MEASURES, curve_rows, figures, page, pictures_of, slug
 from coordinator.reports.export import write_lines
+from coordinator.reports.figures import write_figures
 from coordinator.reports.numbers import describe_load
 from coordinator.reports.pictures import Page, Picture, frame
 from coordinator.reports.tables import Row as ReportRow
@@ -261,18 +261,21 @@ class Campaign(Judged):
         """
         if measure not in MEASURES:
             raise ScenarioError("plot", measure, f"expected one of: {', '.join(MEASURES)}")
-        drawn = {name: svg for name, svg in self.pictures().items() if name.startswith(f"{MEASURES[measure][0]}, ")}
+        drawn = {
+            name: picture
+            for name, picture in figures(self.rows, self._named_families).items()
+            if name.startswith(f"{MEASURES[measure][0]}, ")
+        }
         names = [name.partition(", ")[2] for name in drawn]
         if faults is not None and faults not in names:
             raise ScenarioError("plot", faults, f"expected one of: {', '.join(names)}")
         if not drawn:
             raise ScenarioError("plot", measure, "no trial was decided")
-        title = f"{MEASURES[measure][0]}, {faults or names[0]}"
-        return Picture(drawn[title], title)
+        return drawn[f"{MEASURES[measure][0]}, {faults or names[0]}"]
 
     def pictures(self) -> dict[str, str]:
         """Return every figure as an SVG document, by its title."""
-        return figures(self.rows, self._named_families)
+        return {name: picture.svg for name, picture in figures(self.rows, self._named_families).items()}
 
     @property
     def _named_families(self) -> dict[str, list[tuple[str, float]]]:
@@ -301,12 +304,26 @@ class Campaign(Judged):
             shown.save(path)
         return shown
 
-    def export(self, *, pgfplots: Path | str | None = None, csv: Path | str | None = None) -> dict[str, Path]:
+    def figures(self) -> dict[str, Picture]:
+        """Return every figure for a paper by its name: the curves, and the losses of each point; see `Picture.save`."""
+        return pictures_of(self.curves, loss_rows(self.store), None)
+
+    def export(
+        self,
+        *,
+        pgfplots: Path | str | None = None,
+        csv: Path | str | None = None,
+        figures: Path | str | None = None,
+    ) -> dict[str, Path]:
         """Write the curves as a LaTeX document for pgfplots, or as CSV with one row per point of a curve.
 
-        Returns the written files by kind. Raises ScenarioError if no file is named or one cannot be written.
+        `figures` is a folder for every figure as SVG, PNG and LaTeX. Returns the written files by kind. Raises ScenarioError
+        if no file is named or one cannot be written.
         """
-        return export_curves(self.curves, pgfplots, csv)
+        written = {} if figures is None else {"figures": write_figures(self.figures(), Path(figures))}
+        if written and pgfplots is None and csv is None:
+            return written
+        return written | export_curves(self.curves, pgfplots, csv)
 
     def __repr__(self) -> str:
         return f"<campaign {self.title}: {self._count:,} trials, {self.verdict}>"
@@ -343,7 +360,7 @@ def export_curves(curves: Sequence[ReportRow], latex: Path | str | None, table: 
     if table is not None:
         files["csv"] = write_lines(Path(table), [to_csv(curves)], "csv")
     if not files:
-        raise ScenarioError("export", None, "say what to write: pgfplots=FILE or csv=FILE")
+        raise ScenarioError("export", None, "say what to write: pgfplots=FILE, csv=FILE or figures=FOLDER")
     return files
 
 
@@ -392,9 +409,7 @@ def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
 
 def result_files(done: Campaign) -> dict[str, str]:
     """Return the figures, the page and the tables of a campaign: the text of each file in its folder."""
-    figures = {
-        f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.svg": svg for name, svg in done.pictures().items()
-    }
+    figures = {f"{slug(name)}.svg": svg for name, svg in done.pictures().items()}
     tables = {
         "table.csv": to_csv(done.rows),
         pgfplots.FILE: to_csv(done.curves),

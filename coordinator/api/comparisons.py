@@ -92,7 +92,7 @@ class Comparison:
 
     def plot(self) -> Picture:
         """Return the main metrics as bars."""
-        return Picture(compare_figure(self._data), "Compared")
+        return compare_figure(self._data)
 
     def save(self, out: PathLike[str] | str) -> Path:
         """Write one page with two runs side by side, and return its path: the differences, and both maps on one slider.

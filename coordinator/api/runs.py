@@ -27,10 +27,11 @@ from coordinator.planning.plan import Plan
 from coordinator.reports.animation import write_gif
 from coordinator.reports.data import RunData, find_run, read_run
 from coordinator.reports.export import goal_of_run, graphml_of_run, write_lines
+from coordinator.reports.figures import figures_of_run, write_figures
 from coordinator.reports.layout import WIDTH, layout_of
 from coordinator.reports.panels.network import network_panel
 from coordinator.reports.panels.summary import claims_panel
-from coordinator.reports.pictures import Page, frame
+from coordinator.reports.pictures import Page, Picture, frame
 from coordinator.reports.run_report import render
 from coordinator.reports.schedule_export import plan_of, write_schedules
 from coordinator.reports.traces.registry import write_trace
@@ -338,9 +339,18 @@ class Run(Judged):
         """The names of the panels of the report that have something to show of this run."""
         return shown_panels(self.data)
 
+    def figures(self, step: int | None = None) -> dict[str, Picture]:
+        """Return the charts and maps of the report by their names, as pictures that `save` writes as SVG, PNG or LaTeX.
+
+        With `step` the map shows the run after that step; ScenarioError (field `step`) if the run has no such step.
+        """
+        with contradictions_named(self.path):
+            return figures_of_run(self.data, step)
+
     def export(
         self,
         *,
+        figures: Path | str | None = None,
         gif: Path | str | None = None,
         goal: Path | str | None = None,
         graphml: Path | str | None = None,
@@ -356,7 +366,8 @@ class Run(Judged):
 
         `trace` has every packet by its times: for Perfetto (`.pftrace`, `.perfetto-trace`), or for it and chrome://tracing
         (`.json`). `gif` is the map as an animation, with a picture for each position of the slider of a report; it needs the
-        extra `report`. Returns the written files by kind. Raises ScenarioError if no file is named or one cannot be written.
+        extra `report`. `figures` is a folder for every chart and map as SVG, PNG and LaTeX. Returns the written
+        files by kind. Raises ScenarioError if no file is named or one cannot be written.
         """
         files: dict[str, Path] = {}
         with contradictions_named(self.path):
@@ -366,6 +377,8 @@ class Run(Judged):
                 files["goal"] = write_lines(Path(goal), goal_of_run(self.data), "goal")
             if trace is not None:
                 files["trace"] = write_trace(self.data, Path(trace))
+            if figures is not None:
+                files["figures"] = write_figures(figures_of_run(self.data), Path(figures))
             if gif is not None:
                 files["gif"] = write_gif(self.data, Path(gif))
             schedules = {"msccl": msccl, "forestcoll": forestcoll, "chakra": chakra}
@@ -373,8 +386,10 @@ class Run(Judged):
                 written = write_schedules(plan_of(self.data), wanted)
                 files |= {name: each.path for name, each in written.items()}
         if not files:
-            kinds = "gif=FILE, goal=FILE, graphml=FILE, msccl=FILE, forestcoll=FILE, chakra=FILE or trace=FILE"
-            raise ScenarioError("export", None, f"say what to write: {kinds}")
+            kinds = ", ".join(
+                f"{name}=FILE" for name in ("gif", "goal", "graphml", "msccl", "forestcoll", "chakra", "trace")
+            )
+            raise ScenarioError("export", None, f"say what to write: {kinds} or figures=FOLDER")
         return files
 
     def pack(self, file: Path | str) -> Path:

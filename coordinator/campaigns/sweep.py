@@ -164,7 +164,7 @@ class Sweep(Judged):
 
     def plot(self) -> Picture:
         """Draw the metric over the sizes, with its lower bounds."""
-        return Picture(sweep_report.chart(self.title, self.metric, self.rows), self.title)
+        return sweep_report.chart(self.title, self.metric, self.rows)
 
     def report(self, path: Path | str | None = None) -> Page:
         """Return the page of the sweep (a notebook shows it); with `path`, it is also written to that file."""
@@ -176,10 +176,16 @@ class Sweep(Judged):
 
     @property
     def files(self) -> dict[str, str]:
-        """The texts of `table.csv`, `sweep.svg` and `sweep.html`; none if no run was finished."""
+        """The texts of `table.csv`, `sweep.svg`, `sweep.tex` and `sweep.html`; none if no run was finished."""
         if not self.rows:
             return {}
-        return {"table.csv": to_csv(self.rows), "sweep.svg": self.plot().svg, "sweep.html": self.report().html}
+        drawn = self.plot()
+        return {
+            "table.csv": to_csv(self.rows),
+            "sweep.svg": drawn.svg,
+            "sweep.tex": "".join(drawn.latex()),
+            "sweep.html": self.report().html,
+        }
 
     def write(self, folder: Path) -> None:
         """Write the files of the sweep."""

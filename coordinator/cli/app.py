@@ -36,7 +36,7 @@ COMMANDS = {
     "open": ("runs:open_command", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_command", "Compare stored runs: what differs in their scenarios, metrics and claims."),
     "pack": ("pack:pack_command", "Write a run or a certificate into one archive that others can judge."),
-    "export": ("export:export_command", "Write a network, its trees, a schedule or campaign curves for other programs."),
+    "export": ("export:export_command", "Write a network, its trees, a schedule or figures for papers and other programs."),
     "reproduce": ("reproduce:reproduce_command", "Re-run a paper's experiments: published, predicted and measured values."),
     "doctor": ("doctor:doctor_command", "Check what this machine offers: limits, loopback, disk, clock, containers."),
     "clean": ("clean:clean_command", "Remove what killed runs left behind."),

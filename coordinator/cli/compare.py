@@ -1,7 +1,9 @@
 """`coordinator compare`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -44,7 +46,7 @@ def compare_runs(
         bool, Parameter(negative=(), show_default=False, group=OUTPUT, help="print comma-separated values")
     ] = False,
     plot: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="draw the main metrics as bars: FILE.svg or FILE.png")
+        Path | None, Parameter(group=OUTPUT, help="draw the main metrics as bars: FILE.svg, FILE.png or FILE.tex")
     ] = None,
     out: Annotated[
         Path | None, Parameter(group=OUTPUT, help="page of two runs: what differs, and both maps on one slider")
@@ -64,7 +66,8 @@ def compare_runs(
     warn_unverified(map(find_run, runs))
     rows = comparison.rows
     if plot is not None:
-        comparison.plot().save(plot)
+        command = f"coordinator compare {' '.join(quote(str(run)) for run in runs)} --plot {quote(str(plot))}"
+        replace(comparison.plot(), about=("Compared", f"Made by: {command}")).save(plot)
     if out is not None:
         comparison.save(out)
     if json:

@@ -2,25 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from cyclopts import Group, Parameter
 
 from coordinator.api.campaigns import export_curves
+from coordinator.api.contradictions import contradictions_named
 from coordinator.api.runs import Run
 from coordinator.campaigns.store import GRID, read_grid_file
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
 from coordinator.planning.plan import Plan
+from coordinator.reports.campaign_report import pictures_of
 from coordinator.reports.export import graphml_of_plan, write_lines
-from coordinator.reports.pgfplots import read_curves
+from coordinator.reports.figures import figures_of_run, write_figures
+from coordinator.reports.pgfplots import read_curves, read_losses
 from coordinator.reports.schedule_export import WrittenSchedule, plan_of, schedule_plan, write_schedules
 from coordinator.scenario.plugins import load_plugins
 from coordinator.stored.reading import exists
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 
+KINDS = (
+    "--graphml, --goal, --msccl, --forestcoll, --chakra, --trace, --gif, --pgfplots or --csv FILE, or --figures FOLDER"
+)
 WITHOUT_RUN = Group("Without a run", sort_key=1)
 
 
@@ -41,6 +48,16 @@ def export(  # noqa: PLR0913  # its flags
     ] = None,
     gif: Annotated[
         Path | None, Parameter(group=OUTPUT, help="write the map of a run, step by step, as an animated picture")
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        Parameter(
+            group=OUTPUT,
+            help="write every chart and map of a run, or every curve of a campaign, into this folder: as SVG, PNG and LaTeX",
+        ),
+    ] = None,
+    step: Annotated[
+        int | None, Parameter(group=OUTPUT, help="step that the map of --figures shows; default: all")
     ] = None,
     msccl: Annotated[Path | None, Parameter(group=OUTPUT, help="write a schedule in fixed steps as MSCCL XML")] = None,
     forestcoll: Annotated[
@@ -63,28 +80,32 @@ def export(  # noqa: PLR0913  # its flags
     plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
-    """Write a network, its trees, a schedule or campaign curves for other programs.
+    """Write a network, its trees, a schedule or figures for papers and other programs.
 
-    A trace and an animation need a run, curves the folder of a campaign in place of a run. GOAL of a run (RUN --goal FILE)
-    has the packets that it sent, whatever the algorithm is; other schedules are written if their steps are fixed.
+    A trace and an animation need a run, curves the folder of a campaign in place of a run, figures a run or a campaign.
+    GOAL of a run (RUN --goal FILE) has the packets that it sent, whatever the algorithm is; other schedules are written if
+    their steps are fixed.
 
     Examples:
       coordinator export --topology hypercube:3 --algorithm nesbt --msccl nesbt.xml
-      coordinator export runs/campaigns/NAME --pgfplots curves.tex
+      coordinator export runs/star-4-broadcast-edt --figures figures --step 3
     """
     if pgfplots or csv:
-        if run is None or graphml or goal or trace or gif or topology or msccl or forestcoll or chakra:
-            raise ScenarioError("export", None, "--pgfplots and --csv take a campaign folder, and no other flag")
-        if exists(run / GRID):
-            read_grid_file(run)  # refuses what another version wrote
-        return _show(export_curves(read_curves(run), pgfplots, csv), {}, as_json=json)
+        if run is None or graphml or goal or trace or gif or topology or msccl or forestcoll or chakra or step:
+            raise ScenarioError(
+                "export", None, "--pgfplots and --csv take a campaign folder, and no other flag but --figures"
+            )
+        return _show(_of_campaign(run, pgfplots, csv, figures), {}, as_json=json)
+    if figures is not None and run is not None and exists(run / GRID):
+        if graphml or goal or trace or gif or msccl or forestcoll or chakra or step is not None:
+            raise ScenarioError("export", None, "of a campaign there are --figures, --pgfplots and --csv")
+        return _show(_of_campaign(run, None, None, figures), {}, as_json=json)
     # Of a run, GOAL has what the run executed.
     named = {"msccl": msccl, "forestcoll": forestcoll, "chakra": chakra, "goal": goal if run is None else None}
     schedules = {name: path for name, path in named.items() if path is not None}
-    others = any(path is not None for path in (graphml, goal if run is not None else None, trace, gif))
+    others = any(path is not None for path in (graphml, goal if run is not None else None, trace, gif, figures))
     if not schedules and not others:
-        kinds = "--graphml, --goal, --msccl, --forestcoll, --chakra, --trace, --gif, --pgfplots or --csv FILE"
-        raise ScenarioError("export", None, f"say what to write: {kinds}")
+        raise ScenarioError("export", None, f"say what to write: {KINDS}")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
     load_plugins(plugin or ())
@@ -93,20 +114,61 @@ def export(  # noqa: PLR0913  # its flags
     )
     if not others:
         return _show({name: each.path for name, each in written.items()}, _dropped(written), as_json=json)
+    _refuse_without_run(run, gif=gif, trace=trace, figures=figures, step=step)
     if run is not None:
-        read = Run.read(run)
-        warn_unverified([read.data.path])
-        files = read.export(gif=gif, goal=goal, graphml=graphml, trace=trace)
-    elif gif:
-        raise ScenarioError("gif", str(gif), "only a run has steps to show: give the run")
-    elif trace:
-        raise ScenarioError("trace", str(trace), "only a run has packets with times: give the run")
+        files = _of_run(run, figures, step, {"gif": gif, "goal": goal, "graphml": graphml, "trace": trace})
     else:
-        assert graphml is not None, "trace and gif are refused without a run"
+        assert graphml is not None, "what needs a run is refused without one"
         lines = graphml_of_plan(topology or "", collective, algorithm, source)
         files = {"graphml": write_lines(graphml, lines, "graphml")}
     files |= {name: each.path for name, each in written.items()}
     return _show(files, _dropped(written), as_json=json)
+
+
+def _refuse_without_run(
+    run: Path | None, *, gif: Path | None, trace: Path | None, figures: Path | None, step: int | None
+) -> None:
+    if step is not None and figures is None:
+        raise ScenarioError("step", step, "it says what the map of --figures shows; give --figures FOLDER too")
+    if run is not None:
+        return
+    if gif:
+        raise ScenarioError("gif", str(gif), "only a run has steps to show: give the run")
+    if trace:
+        raise ScenarioError("trace", str(trace), "only a run has packets with times: give the run")
+    if figures:
+        raise ScenarioError("figures", str(figures), "only a run or a campaign has figures: give its folder")
+
+
+def _of_run(run: Path, figures: Path | None, step: int | None, others: Mapping[str, Path | None]) -> dict[str, Path]:
+    """Write what is wanted of a stored run, and return the files by kind."""
+    read = Run.read(run)
+    warn_unverified([read.data.path])
+    files: dict[str, Path] = {}
+    if figures is not None:
+        with contradictions_named(read.data.path):
+            drawn = figures_of_run(read.data, step, _command(run, figures, step))
+        files["figures"] = write_figures(drawn, figures)
+    wanted = {kind: path for kind, path in others.items() if path is not None}
+    return files | read.export(**wanted) if wanted else files
+
+
+def _of_campaign(folder: Path, pgfplots: Path | None, csv: Path | None, figures: Path | None) -> dict[str, Path]:
+    """Write what is wanted of the curves of a stored campaign."""
+    if exists(folder / GRID):
+        read_grid_file(folder)  # refuses what another version wrote
+    rows = read_curves(folder)
+    files: dict[str, Path] = {}
+    if figures is not None:
+        drawn = pictures_of(rows, read_losses(folder), _command(folder, figures, None))
+        files["figures"] = write_figures(drawn, figures)
+    return files if pgfplots is None and csv is None else files | export_curves(rows, pgfplots, csv)
+
+
+def _command(run: Path, figures: Path, step: int | None) -> str:
+    """Return the command that writes figures, for their files."""
+    shown = "" if step is None else f" --step {step}"
+    return f"coordinator export {quote(str(run))} --figures {quote(str(figures))}{shown}"
 
 
 def _schedule_plan(

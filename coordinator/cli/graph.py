@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from time import monotonic
 from typing import Annotated
 
@@ -11,8 +12,8 @@ from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
-from coordinator.history.run_directory import replace_file
 from coordinator.reports.network_picture import draw_network
+from coordinator.reports.pictures import Picture
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.scenario.plugins import load_plugins
@@ -45,7 +46,7 @@ def graph(
         float, Parameter(help="seconds for each property that no formula gives; the others are always printed")
     ] = 10.0,
     picture: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="draw the network into this file, such as net.svg")
+        Path | None, Parameter(group=OUTPUT, help="draw the network into this file, .svg, .png or .tex (TikZ)")
     ] = None,
     figure: Annotated[
         list[str] | None,
@@ -79,7 +80,8 @@ def graph(
     load_plugins(plugin or ())
     topology = _network(network, relabel)
     if picture is not None:
-        _write(picture, draw_network(topology))
+        about = (topology.title, f"Made by: coordinator graph {quote(network)} --picture {quote(str(picture))}")
+        Picture(draw_network(topology), topology.title, about=about).save(picture, field="picture")
     if work is None:
         work = LONG_WORK if figure else QUICK_WORK
     figures = evaluate(topology, figure or (), work)
@@ -115,13 +117,6 @@ def _clock(seconds: float) -> Callable[[], Callable[[], bool]]:
         return lambda: monotonic() > end
 
     return start
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        replace_file(path, text)
-    except OSError as error:
-        raise ScenarioError("picture", str(path), f"it cannot be written: {error.strerror}") from None
 
 
 def record(topology: Topology, values: Mapping[str, Known], picture: Path | None = None) -> dict[str, object]:

@@ -3,6 +3,7 @@
 A script draws the curves again so that a reader can look closer; without it, and on paper, the page shows fixed pictures.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
@@ -10,9 +11,12 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from coordinator.reports import theme
+from coordinator.reports.chart import Chart, responsive
 from coordinator.reports.charts import Estimates, Points, curves, ratio_curves
 from coordinator.reports.numbers import show, show_seconds
 from coordinator.reports.pages import FOLDER, MARKS, script_json, template, typeset
+from coordinator.reports.pgfplots import curves_of
+from coordinator.reports.pictures import Picture, picture_of
 from coordinator.reports.tables import Row
 
 MEASURES = {
@@ -25,6 +29,7 @@ NOTES = {
     "guaranteed": "Share of the trials where every healthy node received everything; crosses: expected.",
 }
 
+LOSS_LABEL = "healthy nodes or more miss a message"
 MOST_LOSSES = 8
 """Most points whose losses are drawn: the last ones, with the most faults."""
 
@@ -32,10 +37,10 @@ CurvePoints = Sequence[tuple[str, float]]
 """The points of one curve: their names and numbers of faults."""
 
 
-def figures(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[str, str]:
-    """Return the curves of each measure over each family of points: name -> SVG document."""
+def figures(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[str, Picture]:
+    """Return the curves of each measure over each family of points, by their names."""
     drawn = _curves(rows, families)
-    return {name: theme.standalone(ratio_curves(*arguments)) for name, arguments in drawn.items()}
+    return {name: picture_of(ratio_curves(*arguments), name) for name, arguments in drawn.items()}
 
 
 def curve_rows(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> list[Row]:
@@ -65,7 +70,7 @@ def charts_of(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[
     found = {}
     for name, arguments in _curves(rows, families).items():
         title, xlabel, lines = arguments
-        svg = theme.responsive(lambda narrow, given=arguments: ratio_curves(*given, narrow=narrow))  # type: ignore[misc]
+        svg = responsive(lambda narrow, given=arguments: ratio_curves(*given, narrow=narrow))  # type: ignore[misc]
         note = next(NOTES[key] for key in MEASURES if name.startswith(MEASURES[key][0]))
         series = [{"name": line, "points": given.points, "theory": given.theory} for line, given in lines.items()]
         found[name] = PageChart(svg, {"title": title, "xlabel": xlabel, "loss": True, "series": series}, note)
@@ -77,13 +82,36 @@ def loss_charts(losses: Sequence[Row]) -> dict[str, PageChart]:
     found = {}
     for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
         lines = _distributions([row for row in losses if row["point"] == point])
-        title, xlabel = f"Losses under {point}", "healthy nodes or more miss a message"
+        title, xlabel = f"Losses under {point}", LOSS_LABEL
         # Curves have no narrow form: on small screens the script draws them, and without it they scroll.
-        svg = curves(title, lines, xlabel, "trials", log_y=True)
+        svg = loss_chart(title, lines).svg
         series = [{"name": name, "points": points} for name, points in lines.items()]
         note = "Share of the trials where that many healthy nodes, or more, miss a message."
         found[title] = PageChart(svg, {"title": title, "xlabel": xlabel, "loss": False, "series": series}, note)
     return dict(list(found.items())[-MOST_LOSSES:])
+
+
+def pictures_of(curve_points: Sequence[Row], losses: Sequence[Row], command: str | None) -> dict[str, Picture]:
+    """Return every figure of a campaign for papers, by its name: its curves, and the losses of its points.
+
+    `curve_points` are rows of `curve_rows`; `command` is the command that draws them, which their files name.
+    """
+    charts = [ratio_curves(title, xlabel, lines) for title, (xlabel, lines) in curves_of(curve_points).items()]
+    for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
+        lines = _distributions([row for row in losses if row["point"] == point])
+        charts.append(loss_chart(f"Losses under {point}", lines))
+    made = [f"Made by: {command}"] if command else []
+    return {slug(chart.title): picture_of(chart, about=[chart.title, *made]) for chart in charts}
+
+
+def slug(title: str) -> str:
+    """Return a title as the name of a file."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def loss_chart(title: str, lines: Mapping[str, Points]) -> Chart:
+    """Draw the share of the trials in which at least k nodes miss a message."""
+    return curves(title, lines, LOSS_LABEL, "trials", log_y=True)
 
 
 def _distributions(losses: Sequence[Row]) -> dict[str, Points]:

@@ -3,13 +3,14 @@
 Every chart of `charts`, `heat_chart` and `space_time_chart` is one `Chart`. Texts from files are escaped here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from html import escape
 from math import ceil, floor, log10
 from typing import Final
 
 from coordinator.reports.numbers import show
+from coordinator.reports.plot import Mode, Plot, Series
 from emunode.lazy_dataclass import dataclass
 
 NARROW: Final = 360
@@ -97,17 +98,46 @@ def shortened(name: str, *, narrow: bool) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
 
 
+DrawChart = Callable[[bool], "Chart"]
+"""Draws a chart; the argument says whether in its narrow form."""
+
+
+def responsive(draw: DrawChart) -> str:
+    """Draw a chart in its wide and its narrow form, of which the page shows one."""
+    return draw(False).svg.replace('class="chart"', 'class="chart full"', 1) + draw(True).svg.replace(
+        'class="chart"', 'class="chart narrow"', 1
+    )
+
+
+def fault_strokes(faults: Iterable[int], steps: int, most: float) -> list[Series]:
+    """Return a dashed line at the beginning of each step in which a fault begins, up to `most`."""
+    places = [min(step, steps + 1) - 0.5 for step in sorted(set(faults))] if steps else []
+    strokes = [(x, 0.0, x, most) for x in places]
+    return [Series("fault", Mode.STROKES, strokes, "red", "3 2")] if strokes else []
+
+
 class Chart:
     """A chart under construction; later elements lie above earlier ones."""
 
     def __init__(self, title: str, frame: Frame, width: float, css: str = "chart") -> None:
         self.title, self.frame, self.width, self.css = title, frame, width, css
         self.body: list[str] = []
+        self.height = 0.0
+        self.attributes = ""
+        """Attributes of the element for the script of a page."""
+        self.plot: Plot | None = None
+        """The numbers of the chart."""
 
-    def svg(self, height: float) -> str:
-        """Return the chart as an element."""
+    def finish(self, height: float, plot: Plot) -> "Chart":
+        """Set the height and the numbers of the chart, and return it."""
+        self.height, self.plot = height, plot
+        return self
+
+    @property
+    def svg(self) -> str:
+        """The chart as an element."""
         return (
-            f'<svg class="{self.css}" viewBox="0 0 {self.width:.0f} {height:.0f}" role="img" '
+            f'<svg {self.attributes}class="{self.css}" viewBox="0 0 {self.width:.0f} {self.height:.0f}" role="img" '
             f'aria-label="{escape(self.title)}">{"".join(self.body)}</svg>'
         )
 

@@ -1,10 +1,10 @@
-"""Every kind of chart, as SVG text drawn from sequences of numbers.
+"""Every kind of chart, drawn from sequences of numbers.
 
 A chart takes no other input than numbers and names, and escapes the names itself. Long runs are cut into at most
 `MOST_BARS` bars; each bar is the largest value of its steps, so that peaks stay visible.
 
 Wide charts have a narrow form for small screens, whose letters are as large as the text around them. A page holds both
-(`theme.responsive`) and shows one.
+(`chart.responsive`) and shows one.
 """
 
 import textwrap
@@ -12,11 +12,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from coordinator.reports.chart import NARROW, Axis, Chart, Frame, milliseconds
+from coordinator.reports.chart import NARROW, Axis, Chart, Frame, fault_strokes, milliseconds
 from coordinator.reports.numbers import abbreviate, show
+from coordinator.reports.plot import CROSSES, Mode, Plot, PlotAxis, Series
 from emunode.lazy_dataclass import dataclass
 
 MOST_BARS = 160
+MOST_TICKS = 12
+"""Numbers of steps along a plot."""
 TITLED_BARS = 64
 """Bars have tooltips up to this number of bars; beyond it they are one path."""
 SERIES_COLOURS = ("blue", "orange", "green", "purple", "red", "sky", "grey")
@@ -56,7 +59,7 @@ class Bins:
 # --- charts over steps, and bars -------------------------------------------------------------------------------------
 
 
-def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence[int] = ()) -> str:
+def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence[int] = ()) -> Chart:
     """Draw one value per step as bars, with dashed lines at faults."""
     bins = Bins(len(values))
     bars = bins.of(values)
@@ -81,7 +84,19 @@ def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence
     chart.fault_lines(faults, len(values))
     chart.step_axis(len(values))
     chart.cursor(len(values))
-    return chart.svg(126)
+    points = [(1 + bar * bins.width + (bins.width - 1) / 2, value) for bar, value in enumerate(bars)]
+    wide_steps = bins.width * (0.8 if bins.width == 1 else 1.0)
+    plot = Plot(
+        _steps(len(values)),
+        PlotAxis("", 0),
+        [Series("", Mode.BARS, points, colour, width=wide_steps), *fault_strokes(faults, len(values), frame.most)],
+    )
+    return chart.finish(126, plot)
+
+
+def _steps(steps: int) -> PlotAxis:
+    every = max(1, -(-steps // MOST_TICKS))
+    return PlotAxis("step", 0.5, max(1, steps) + 0.5, names={step: str(step) for step in range(1, steps + 1, every)})
 
 
 def step_lines(
@@ -91,7 +106,7 @@ def step_lines(
     most: float = 1.0,
     *,
     narrow: bool = False,
-) -> str:
+) -> Chart:
     """Draw the shares of `most` after every step as named staircases: name -> (colour, values)."""
     steps = max((len(values) for _, values in lines.values()), default=0)
     top = 24 + 16 * len(lines)
@@ -110,7 +125,18 @@ def step_lines(
         chart.text(frame.left if narrow else frame.right + 8, f"{y:.1f}", f"{name} {percent}", colour)
     chart.step_axis(steps)
     chart.cursor(steps)
-    return chart.svg(frame.bottom + 22)
+    series = [
+        Series(
+            name,
+            Mode.PLATEAUS,
+            [(step, value / most) for step, value in enumerate(values, 1)],
+            colour,
+            DASHES[min(order, 1)],
+        )
+        for order, (name, (colour, values)) in enumerate(lines.items())
+    ]
+    shares = PlotAxis("share", 0, 1, shares=True)
+    return chart.finish(frame.bottom + 22, Plot(_steps(steps), shares, [*series, *fault_strokes(faults, steps, 1)]))
 
 
 def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
@@ -123,7 +149,7 @@ def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
     return [*parts, f"H{frame.right}"]
 
 
-def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: str) -> str:
+def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: str) -> Chart:
     """Draw named bars with their counts above them, on a linear axis."""
     frame = Frame(8, 40, 392, 150, max((count for _, count in bars), default=0))
     step = (frame.right - frame.left) / max(1, len(bars))
@@ -145,10 +171,15 @@ def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: 
         if at % every == 0:
             chart.middle(middle, frame.bottom + 14, name)
     chart.middle(200, frame.bottom + 30, xlabel)
-    return chart.svg(186)
+    plot = Plot(
+        PlotAxis(xlabel, -0.5, max(1, len(bars)) - 0.5, names={float(at): name for at, (name, _) in enumerate(bars)}),
+        PlotAxis("", 0),
+        [Series("", Mode.BARS, [(at, count) for at, (_, count) in enumerate(bars)], colour, width=0.72)],
+    )
+    return chart.finish(186, plot)
 
 
-def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> str:
+def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> Chart:
     """Draw for each group one bar per name, scaled to the largest value of the group, with the value beside it."""
     row, gap, top = 15, 14, 30 + 16 * len(names)
     height = top + sum(row * len(names) + gap for _ in groups) + 6
@@ -173,10 +204,29 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
             chart.text(f"{left + length + 6:.1f}", f"{y + row - 5:.1f}", "-" if value is None else show(value, 4))
             y += row
         y += gap
-    return chart.svg(height)
+    return chart.finish(height, _grouped_plot(groups, names))
 
 
-def delivery_times_chart(lines: Mapping[str, Sequence[float]], total: int, *, narrow: bool) -> str:
+def _grouped_plot(groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> Plot:
+    """Return the bars as shares of the largest value of their group, with the values beside them."""
+    most = [max((value for value in values if value is not None), default=0) or 1 for values in groups.values()]
+    width = 0.8 / max(1, len(names))
+    rows = []
+    for number, name in enumerate(names):
+        values = [list(group)[number] for group in groups.values()]
+        shift = (number - (len(names) - 1) / 2) * width
+        points = [
+            ((value or 0) / largest, at + shift) for at, (value, largest) in enumerate(zip(values, most, strict=True))
+        ]
+        labels = ["-" if value is None else show(value, 4) for value in values]
+        colour = BAR_COLOURS[number % len(BAR_COLOURS)]
+        rows.append(Series(name, Mode.ROWS, points, colour, width=0.8 * width, labels=labels))
+    across = PlotAxis("share of the largest value", 0, 1.25)
+    down = PlotAxis("", -0.5, len(groups) - 0.5, names=dict(enumerate(groups)), downwards=True)
+    return Plot(across, down, rows)
+
+
+def delivery_times_chart(lines: Mapping[str, Sequence[float]], total: int, *, narrow: bool) -> Chart:
     """Draw the nodes served against time; `lines` has by name the ascending times, in seconds, when one more of `total`
     was served.
     """
@@ -196,7 +246,27 @@ def delivery_times_chart(lines: Mapping[str, Sequence[float]], total: int, *, na
         chart.line(f"M{frame.left} {frame.bottom}{stairs}H{frame.right}", *style)
         chart.line(f"M{x} {frame.top - 18}h22", *style)
         chart.text(x + 28, frame.top - 14, name)
-    return chart.svg(frame.bottom + 34)
+    series = [
+        Series(
+            name,
+            Mode.STAIRS,
+            [
+                (0, 0),
+                *((1000 * time, count / (total or 1)) for count, time in enumerate(times, 1)),
+                _last(times, last, total),
+            ],
+            SERIES_COLOURS[number],
+            ("", "5 3")[number],
+        )
+        for number, (name, times) in enumerate(lines.items())
+    ]
+    plot = Plot(PlotAxis(axis.title, 0, 1000 * last), PlotAxis("nodes served", 0, 1, shares=True), series)
+    return chart.finish(frame.bottom + 34, plot)
+
+
+def _last(times: Sequence[float], last: float, total: int) -> tuple[float, float]:
+    """Return the end of a staircase at the right edge."""
+    return 1000 * last, len(times) / (total or 1)
 
 
 # --- curves ----------------------------------------------------------------------------------------------------------
@@ -231,7 +301,7 @@ def curves(
     log_y: bool = False,
     only_x: Sequence[float] = (),
     dots: Sequence[str] = (),
-) -> str:
+) -> Chart:
     """Draw named series as lines with marked points; the series named in `dots` have marks only.
 
     Series differ in marks and dashes as well as in colour. A logarithmic axis leaves out values that are not positive.
@@ -263,10 +333,29 @@ def curves(
         for px, py, tip in marks:
             chart.mark(at, px, py, colour, tip)
         chart.text(f"{right + 36:.0f}", legend_y + 4, name)
-    return chart.svg(HEIGHT)
+    series = [
+        each
+        for at, name in enumerate(held)
+        for each in _curve_series(name, at, drawn[name] if name not in dots else (), points[name])
+    ]
+    return chart.finish(HEIGHT, Plot(_plot_axis(x), _plot_axis(y), series))
 
 
-def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, narrow: bool = False) -> str:
+def _curve_series(name: str, at: int, line: Points, marks: Points) -> list[Series]:
+    """Return a curve as one series, or as two where its marks are not the points of its line."""
+    colour, dashes = SERIES_COLOURS[at % len(SERIES_COLOURS)], DASHES[at % len(DASHES)]
+    if line == marks or not marks:
+        return [Series(name, Mode.LINE, line, colour, dashes, at if marks else None)] if line else []
+    lines = [Series("", Mode.LINE, line, colour, dashes)] if line else []
+    return [*lines, Series(name, Mode.MARKS, marks, colour, mark=at)]
+
+
+def _plot_axis(axis: Axis) -> PlotAxis:
+    names = {value: show(value, 4) for value in axis.only}
+    return PlotAxis(axis.title, axis.low, axis.high, axis.log, names)
+
+
+def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, narrow: bool = False) -> Chart:
     """Draw ratios from 0 to 1 as named lines, with bars for intervals and crosses for theory.
 
     The names stand at the ends of the lines, or below the chart in the narrow form.
@@ -296,7 +385,17 @@ def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, nar
         colour, left = SERIES_COLOURS[at % len(SERIES_COLOURS)], frame.left if narrow else frame.right + 14
         chart.mark(at, left, height - 4, colour, name)
         chart.text(left + 10, f"{height:.1f}", name, colour)
-    return chart.svg(max([below, *(height + 8 for height in heights)]))
+    return chart.finish(max([below, *(height + 8 for height in heights)]), ratio_plot(xlabel, drawn))
+
+
+def ratio_plot(xlabel: str, lines: Mapping[str, Estimates]) -> Plot:
+    """Return measured ratios with their intervals, and the crosses of theory, as numbers."""
+    series = []
+    for at, (name, line) in enumerate(lines.items()):
+        series.append(Series(name, Mode.LINE, line.points, SERIES_COLOURS[at % len(SERIES_COLOURS)], mark=at))
+        if line.theory:
+            series.append(Series("", Mode.MARKS, line.theory, "ink", mark=CROSSES))
+    return Plot(PlotAxis(xlabel), PlotAxis("share", 0, 1, shares=True), series)
 
 
 def _draw_estimates(chart: Chart, name: str, line: Estimates, at: int, x: Axis) -> None:

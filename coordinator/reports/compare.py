@@ -1,19 +1,15 @@
 """Runs side by side: how their scenarios differ, and their results."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from coordinator.history.journal import Difference, first_difference
-from coordinator.history.run_directory import replace_file
 from coordinator.reports.charts import grouped_bars
 from coordinator.reports.data import RunData
-from coordinator.reports.raster import png_of
-from coordinator.reports.theme import standalone
+from coordinator.reports.pictures import Picture, picture_of
 from coordinator.results.explain import parting
-from emunode.errors import ScenarioError
 
 NOT_METRICS = {"bits", "claims", "dropped_claims", "faults", "source", "tree_digests", "unjudged"}
 PLOTTED = (
@@ -21,7 +17,6 @@ PLOTTED = (
 )  # fmt: skip
 UNCOMPARED = {"journal_hash", "setup_seconds", "version", "wall_seconds"}
 """Metrics that two runs of one scenario may have in two ways."""
-FORMATS = (".svg", ".png")
 
 
 def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
@@ -172,25 +167,11 @@ def _ratio(one: object, other: object) -> float | None:
     return other / one if numbers and one else None  # type: ignore[operator]
 
 
-def compare_figure(runs: Mapping[str, RunData]) -> str:
-    """Draw the main metrics as bars in an SVG document."""
+def compare_figure(runs: Mapping[str, RunData]) -> Picture:
+    """Draw the main metrics as bars."""
     groups: dict[str, list[float | None]] = {}
     for key in PLOTTED:
         values = [run.summary.get(key) for run in runs.values()]
         if any(isinstance(value, int | float) for value in values):
             groups[key.replace("_", " ")] = [value if isinstance(value, int | float) else None for value in values]
-    return standalone(grouped_bars("Compared", groups, list(runs)))
-
-
-def write_figure(svg: str, path: Path) -> None:
-    """Write a figure as .svg, or as .png with resvg (a renderer without a browser; extra `report`).
-
-    Raises ScenarioError (field `plot`) for other file types, if PNG is not available, and if the file cannot be written.
-    """
-    if path.suffix not in FORMATS:
-        raise ScenarioError("plot", str(path), f"expected a file name that ends in {' or '.join(FORMATS)}")
-    content = svg.encode() if path.suffix == ".svg" else png_of(svg, "plot", path, "; or use .svg")
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        raise ScenarioError("plot", str(path), f"cannot be written: {error.strerror}") from None
+    return picture_of(grouped_bars("Compared", groups, list(runs)))

@@ -7,6 +7,7 @@ from typing import Final
 from coordinator.reports.chart import LETTER, NARROW, Chart, Frame, shortened
 from coordinator.reports.charts import Bins
 from coordinator.reports.numbers import show
+from coordinator.reports.plot import Mode, Plot, PlotAxis, Series
 from coordinator.reports.theme import viridis
 
 WIDTH: Final = 1040
@@ -19,7 +20,7 @@ SHADES: Final = 16
 
 def heat_map(
     title: str, rows: Sequence[str], counts: Sequence[Sequence[float]], steps: int, *, narrow: bool = False
-) -> str:
+) -> Chart:
     """Draw one row per name and one column per step (or a few steps), brighter where more is carried."""
     bins = Bins(steps, NARROW_COLUMNS if narrow else MOST_COLUMNS)
     table = [bins.of(row) for row in counts]
@@ -48,7 +49,13 @@ def heat_map(
         chart.add(*_shades(table, frame, width, height, most))
     chart.step_axis(steps)
     chart.cursor(steps)
-    return chart.svg(frame.bottom + 20)
+    drawn = [(bar, at, value) for at, row in enumerate(table) for bar, value in enumerate(row) if value]
+    spans = {float(bar): f"{bar * bins.width + 1}" for bar in range(0, bins.count, max(1, bins.count // 8))}
+    down = PlotAxis("", -0.5, len(rows) - 0.5, names=dict(enumerate(rows)), downwards=True)
+    plot = Plot(
+        PlotAxis("step", -0.5, max(1, bins.count) - 0.5, names=spans), down, [Series("", Mode.CELLS, drawn, "viridis")]
+    )
+    return chart.finish(frame.bottom + 20, plot)
 
 
 def _shades(table: Sequence[Sequence[float]], frame: Frame, width: float, height: float, most: float) -> list[str]:

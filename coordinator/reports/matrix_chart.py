@@ -5,6 +5,7 @@ from typing import Final
 
 from coordinator.reports.chart import LETTER, NARROW, Chart, Frame
 from coordinator.reports.numbers import show
+from coordinator.reports.plot import Mode, Plot, PlotAxis, Series
 from coordinator.reports.theme import viridis
 from emunode.terminal import plural
 
@@ -17,7 +18,7 @@ TIPPED_RANKS: Final = 40
 
 def matrix_chart(
     title: str, ranks: int, cells: Mapping[tuple[int, int], tuple[int, int, int]], *, narrow: bool = False
-) -> str:
+) -> Chart:
     """Draw a square for each pair (source, target) with traffic: the value that is drawn, messages and bytes."""
     left = 12 + LETTER * len(str(ranks - 1)) + 10
     side = min(SIDE, (NARROW if narrow else SIDE + left) - left - 8, LARGEST_CELL * ranks)
@@ -43,4 +44,11 @@ def matrix_chart(
         gap = 1 if cell > 4 else 0
         chart.box(x, y, cell - gap, cell - gap, viridis(value / most if most else 0), tip)
     chart.text(left, frame.bottom + 16, f"source down, target across; at most {show(most, 6)}")
-    return chart.svg(frame.bottom + 24)
+    drawn = [(target, source, value) for (source, target), (value, _, _) in sorted(cells.items())]
+    across, down = (
+        PlotAxis(
+            name, -0.5, ranks - 0.5, names={float(rank): str(rank) for rank in range(0, ranks, every)}, downwards=at
+        )
+        for name, at in (("target", False), ("source", True))
+    )
+    return chart.finish(frame.bottom + 24, Plot(across, down, [Series("", Mode.CELLS, drawn, "viridis")]))

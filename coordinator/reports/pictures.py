@@ -1,11 +1,20 @@
 """Pages and pictures as objects that notebooks show and that can be written to a file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Final
 
-from coordinator.reports.compare import write_figure
+from coordinator.history.run_directory import replace_file
+from coordinator.reports.chart import Chart
 from coordinator.reports.export import write_lines
+from coordinator.reports.plot import Plot
+from coordinator.reports.raster import png_of
+from coordinator.reports.theme import standalone
+from emunode.errors import ScenarioError
+
+FORMATS: Final = (".svg", ".png", ".tex")
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,25 +40,67 @@ class Page:
 
 @dataclass(frozen=True, repr=False)
 class Picture:
-    """A drawing as an SVG document."""
+    """A chart or a drawing as an SVG document, which can be written as SVG, PNG or LaTeX."""
 
     svg: str
     """The document."""
     title: str
+    plot: Plot | None = None
+    """The numbers of a chart; None for drawings."""
+    about: Sequence[str] = ()
+    """Lines that files carry as a comment: what is shown, and the command that made it."""
 
-    def save(self, path: Path | str) -> Path:
-        """Write the picture to a file, `.svg` or `.png`, and return its path.
+    def save(self, path: Path | str, *, field: str = "plot") -> Path:
+        """Write the picture to a file, `.svg`, `.png` or `.tex`, and return its path.
 
-        ScenarioError (field `plot`) for other file types, if PNG is not available, and if the file cannot be written.
+        A `.tex` file is for `\\input`: a chart is an axis of pgfplots, a drawing a picture of TikZ. Raises ScenarioError
+        (for `field`) for other file types, if PNG is not available, and if the file cannot be written.
         """
-        write_figure(self.svg, Path(path))
-        return Path(path)
+        path = Path(path)
+        match path.suffix:
+            case ".svg":
+                content: bytes = described(self.svg, self.about).encode()
+            case ".png":
+                content = png_of(self.svg, field, path, "; or use .svg", about=self.about)
+            case ".tex":
+                content = "".join(self.latex()).encode()
+            case _:
+                raise ScenarioError(
+                    field, str(path), f"expected a file name that ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+                )
+        try:
+            replace_file(path, content)
+        except OSError as error:
+            raise ScenarioError(field, str(path), f"it cannot be written: {error.strerror}") from None
+        return path
+
+    def latex(self) -> Sequence[str]:
+        """Return the lines of the picture for a LaTeX document; its head says what the document needs."""
+        from coordinator.reports import latex, pgfplots, tikz  # noqa: PLC0415  # few pictures are written as LaTeX
+
+        needs = ["Its document needs in the preamble:", *latex.PREAMBLE]
+        body = tikz.picture(self.svg) if self.plot is None else pgfplots.axis(self.title, self.plot)
+        return [*latex.comments([*(self.about or (self.title,)), *needs]), *body]
 
     def __repr__(self) -> str:
         return f"<picture {self.title!r}, {len(self.svg):,} characters>"
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+
+def picture_of(chart: Chart, title: str | None = None, about: Sequence[str] = ()) -> Picture:
+    """Return a chart as a picture in light colours."""
+    return Picture(standalone(chart.svg), chart.title if title is None else title, chart.plot, about)
+
+
+def described(svg: str, about: Sequence[str]) -> str:
+    """Return a document with the lines `about` as its metadata."""
+    if not about:
+        return svg
+    head, _, rest = svg.partition(">")
+    words = escape("\n".join(about), quote=False)
+    return f"{head}><metadata>{words}</metadata>{rest}"
 
 
 def frame(html: str, title: str, height: int) -> str:

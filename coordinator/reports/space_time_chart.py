@@ -5,6 +5,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from coordinator.reports.chart import LETTER, NARROW, Chart, Frame, milliseconds, shortened
+from coordinator.reports.plot import CROSSES, DIAMOND, HOLLOW, Mode, Plot, PlotAxis, Series
 
 TOP, ROW, MARGIN = 30, 18, 16
 WIDTH: Final = 1040
@@ -71,7 +72,7 @@ def space_time(
     suspicions: Sequence[MindChange] = (),
     *,
     narrow: bool,
-) -> str:
+) -> Chart:
     """Draw the diagram. `labels` are the labels of the nodes, from top to bottom."""
     names = [shortened(label, narrow=narrow) for label in labels]
     width = NARROW if narrow else WIDTH
@@ -109,8 +110,35 @@ def space_time(
     chart.body += [_diamond(x(each.at), y(each.row), each) for each in suspicions if each.at <= last]
     chart.add("</g>")
     # The script of the page zooms what is in the group `plot` (`templates/report/zoom.js`).
-    times = f'<svg data-times="{left} {width - MARGIN} {1000 * last:.6g} {bottom}"'
-    return chart.svg(bottom + 34).replace("<svg", times, 1)
+    chart.attributes = f'data-times="{left} {width - MARGIN} {1000 * last:.6g} {bottom}" '
+    across = PlotAxis("milliseconds", 0, 1000 * last)
+    down = PlotAxis("", -0.5, len(labels) - 0.5, names=dict(enumerate(labels)), downwards=True)
+    return chart.finish(bottom + 34, Plot(across, down, _series(lines, marks, suspicions, last)))
+
+
+def _series(
+    lines: Sequence[Line], marks: Sequence[FaultMark], suspicions: Sequence[MindChange], last: float
+) -> list[Series]:
+    """Return the diagram as numbers: packets by kind, faults as thick strokes, losses and changes of mind as marks."""
+    bars = [
+        (1000 * mark.start, mark.row, 1000 * (last if mark.end is None else min(last, mark.end)), mark.row)
+        for mark in marks
+    ]
+    series = [Series("fault", Mode.STROKES, bars, "red", width=4)] if bars else []
+    for kind, style in STYLES.items():
+        there = [line for line in lines if line.kind == kind]
+        if there and kind == WITHHELD:
+            points = [(1000 * line.start, line.sender) for line in there]
+            series.append(Series(style.words, Mode.MARKS, points, style.colour, mark=HOLLOW))
+        elif there:
+            strokes = [(1000 * line.start, line.sender, 1000 * line.end, line.receiver) for line in there]
+            series.append(Series(style.words, Mode.STROKES, strokes, style.colour, style.dashes))
+    if lost := [(1000 * line.end, line.receiver) for line in lines if line.kind == LOST]:
+        series.append(Series("", Mode.MARKS, lost, "red", mark=CROSSES))
+    for suspected, name in ((True, "suspects"), (False, "suspects no longer")):
+        if points := [(1000 * each.at, each.row) for each in suspicions if each.suspected == suspected]:
+            series.append(Series(name, Mode.MARKS, points, "purple" if suspected else "grey", mark=DIAMOND))
+    return series
 
 
 def symbol(kind: str, path: str) -> str:

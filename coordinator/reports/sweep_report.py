@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from coordinator.reports import theme
+from coordinator.reports.chart import Chart
 from coordinator.reports.charts import Points, curves
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import FOLDER, template, typeset
+from coordinator.reports.pictures import Picture, picture_of
 from coordinator.reports.tables import Row
 
 LOGARITHMIC = 50
@@ -28,12 +30,12 @@ def columns_of(rows: Sequence[Row]) -> dict[str, str]:
     return COLUMNS | {name: heading for name, heading in FURTHER_COLUMNS.items() if any(name in row for row in rows)}
 
 
-def chart(title: str, metric: str, rows: Sequence[Row]) -> str:
-    """Draw the metric by size as an SVG document: a line for each algorithm and family, and the lower bounds."""
-    return theme.standalone(_curves(title, metric, rows))
+def chart(title: str, metric: str, rows: Sequence[Row]) -> Picture:
+    """Draw the metric by size: a line for each algorithm and family, and the lower bounds."""
+    return picture_of(_curves(title, metric, rows))
 
 
-def _curves(title: str, metric: str, rows: Sequence[Row]) -> str:
+def _curves(title: str, metric: str, rows: Sequence[Row]) -> Chart:
     by_number = len({row["form"] for row in rows}) == 1 and all(row["n"] is not None for row in rows)
     axis_name = _varied_name(rows)
     if axis_name:
@@ -60,7 +62,7 @@ def _varied_name(rows: Sequence[Row]) -> str:
     return names.pop().replace("_", " ") if len(names) == 1 and numbers else ""
 
 
-def _by_setting(title: str, metric: str, rows: Sequence[Row], name: str) -> str:
+def _by_setting(title: str, metric: str, rows: Sequence[Row], name: str) -> Chart:
     """Draw the metric over the values of the varied field: a line for each network and algorithm."""
     lines: dict[str, Points] = {}
     several = len({row["topology"] for row in rows}) > 1
@@ -107,7 +109,7 @@ def page(title: str, metric: str, facts: Mapping[str, object], rows: Sequence[Ro
         title=title,
         heading=typeset(title),
         facts="; ".join(f"{key}: {show(value)}" for key, value in facts.items()),
-        chart=Markup(_curves(title, metric, rows)) if rows else None,
+        chart=Markup(_curves(title, metric, rows).svg) if rows else None,
         columns=list(zip(shown.values(), numeric, strict=True)),
         rows=[[_cell(row.get(column), number) for column, number in zip(shown, numeric, strict=True)] for row in rows],
         left_out=left_out,

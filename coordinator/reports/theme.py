@@ -5,7 +5,7 @@ Ito and from viridis, both readable with any colour vision; shape or text repeat
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
 LIGHT: Mapping[str, str] = {
@@ -100,13 +100,6 @@ def in_light_colours(svg: str) -> str:
         r"color-mix\(in srgb, (#\w{6}) (\d+)%, (#\w{6})\)",
         lambda found: mixture(found[1], found[3], int(found[2]) / 100),
         plain,
-    )
-
-
-def responsive(draw: Callable[[bool], str]) -> str:
-    """Draw a chart in its wide and its narrow form; the page shows one of them. `draw` takes whether to draw it narrow."""
-    return draw(False).replace('class="chart"', 'class="chart full"', 1) + draw(True).replace(
-        'class="chart"', 'class="chart narrow"', 1
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.record import Row
 from benchmarks.results import rows_of
 from coordinator.reports.charts import curves, grouped_bars
-from coordinator.reports.compare import write_figure
+from coordinator.reports.pictures import Picture
 from coordinator.reports.theme import standalone
 
 FAMILIES = {"star": "star graph", "hypercube": "hypercube", "ej": "Eisenstein-Jacobi"}
@@ -16,11 +16,11 @@ READY, COMMAND = "ready", "the whole command"
 
 
 def draw(document: Mapping[str, Any], path: Path) -> None:
-    """Write the drawing as .svg or .png; raises ValueError without data, ScenarioError as `write_figure`."""
+    """Write the drawing as .svg or .png; raises ValueError without data, ScenarioError as `Picture.save`."""
     figures = [*_shares(document), *_scaling(document)]
     if not figures:
         raise ValueError("there is nothing to draw: measure core or sizes")
-    write_figure(standalone(_stacked(figures)), path)
+    Picture(standalone(_stacked(figures)), "Benchmarks").save(path)
 
 
 def _stacked(figures: Sequence[str]) -> str:
@@ -40,7 +40,7 @@ def _shares(document: Mapping[str, Any]) -> list[str]:
     names = list(dict.fromkeys(row.figure for row in rows))
     subjects = dict.fromkeys(row.subject for row in rows)
     groups = {subject: [_rounded(_value(rows, subject, name)) for name in names] for subject in subjects}
-    return [grouped_bars("Packets per CPU second on the same sockets", groups, names)] if groups else []
+    return [grouped_bars("Packets per CPU second on the same sockets", groups, names).svg] if groups else []
 
 
 def _rounded(value: float | None) -> float | None:
@@ -53,7 +53,7 @@ def _scaling(document: Mapping[str, Any]) -> list[str]:
     for figure, title in ((READY, "Until every node and link is ready"), (COMMAND, "The whole run")):
         lines = {name: line for family, name in FAMILIES.items() if (line := _line(rows, family, figure))}
         if lines:
-            figures.append(curves(title, lines, "links (TCP connections)", "seconds", log_x=True, log_y=True))
+            figures.append(curves(title, lines, "links (TCP connections)", "seconds", log_x=True, log_y=True).svg)
     return figures
 
 

@@ -108,7 +108,7 @@ def _by_step(title: str, column: int, pair: Sequence[Counted]) -> Figure:
         what,
         only_x=range(1, network.diameter + 1),
     )
-    return Figure(title, drawing, "Lines: predicted. Marks: measured.")
+    return Figure(title, drawing.svg, "Lines: predicted. Marks: measured.")
 
 
 def _over_steps(rows: Sequence[Sequence[float]], column: int) -> list[tuple[float, float]]:
@@ -160,7 +160,7 @@ def _figure_22() -> Figure:
     )
     return Figure(
         "Figure 22",
-        drawing,
+        drawing.svg,
         "Counted: 1.9 million, 69 million and 2.6 billion nodes. The previous algorithm starts the same way in all "
         "dimensions, so its lines coincide.",
     )
@@ -241,7 +241,7 @@ def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
         )
         yield Figure(
             f"Figure {number}",
-            drawing,
+            drawing.svg,
             "Counted. An unweighted mean, as in the paper, in which EJ_{1+2rho}^(12) has 99.6 percent of the nodes.",
         )
 

@@ -111,7 +111,7 @@ def sections(figure: str, rows: Rows, notes_below: Sequence[str], size: int, **m
     log_x, log_y = ("x" in about["logarithmic"], "y" in about["logarithmic"])
     labels = about["x label"], about["y label"]
     drawing = curves(title, lines, *labels, only_x=places, log_x=log_x, log_y=log_y)
-    yield Figure(title.partition(":")[0], drawing, about["caption"])
+    yield Figure(title.partition(":")[0], drawing.svg, about["caption"])
 
 
 # --- figures 16 and 17: SBT and nESBT ------------------------------------------------------------------------------------

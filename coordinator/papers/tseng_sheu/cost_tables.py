@@ -184,7 +184,7 @@ def over_message_size(cache: RunCache, n: int) -> Figure:
         return seconds(algorithm_1(n, m, pieces(broadcast(cache, n, "congestion2-trees", m))))
 
     star = StarGraph(n)
-    svg = curves(
+    drawing = curves(
         f"Broadcast on S_{n}: one greedy tree, and n - 1 trees of congestion 2",
         {
             "greedy tree, predicted": line(lambda m: seconds(best_pipeline(star.diameter, m))),
@@ -201,7 +201,7 @@ def over_message_size(cache: RunCache, n: int) -> Figure:
     )
     return Figure(
         f"Table 1 drawn: T over the message size, n = {n}",
-        svg,
+        drawing.svg,
         "Segments by formula (5) for every size; Ts = 1 ms, Tc = 1 us.",
     )
 
@@ -213,7 +213,7 @@ def over_segments(cache: RunCache, n: int) -> Figure:
         (p, 1e3 * broadcast(cache, n, "congestion2-trees", m, segments=p).number("virtual_seconds"))
         for p in CURVE_SEGMENTS
     ]
-    svg = curves(
+    drawing = curves(
         f"Algorithm 1 on S_{n}, m = {m:,} bytes, by the number of segments",
         {
             "T(p), predicted": [(p, 1e3 * seconds(algorithm_1(n, m, p))) for p in CURVE_SEGMENTS],
@@ -228,7 +228,7 @@ def over_segments(cache: RunCache, n: int) -> Figure:
     )
     return Figure(
         f"Section 4.1: T over the number of segments, n = {n}",
-        svg,
+        drawing.svg,
         "T(p) charges every slot for two segments; in the first and last slots links carry one, so runs stay below T(p).",
     )
 

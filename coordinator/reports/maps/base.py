@@ -7,6 +7,7 @@ from html import escape
 import numpy as np
 
 from coordinator.reports.layout import Layout, has_layout
+from coordinator.reports.maps.marks import LegendEntry
 from coordinator.reports.scene.scene import Positions, Scene
 from emunode.terminal import plural
 
@@ -20,8 +21,10 @@ class NetworkMap:
     body: Callable[[int | None], Sequence[str]]
     """The content of the drawing at a position of the slider, from 0, or for the whole run."""
     script: dict[str, object]
+    keys: Sequence[LegendEntry]
+    """The legend of symbols."""
     legend: str
-    """HTML."""
+    """The legend with notes, as HTML."""
     ramp: bool
     """Whether colours stand for a scale."""
     scale: tuple[str, str] | None = None
@@ -47,7 +50,7 @@ def map_script(positions: Positions, texts: Sequence[str]) -> dict[str, object]:
     return {"names": positions.names, "texts": list(texts), "first": positions.first, "last": positions.last}
 
 
-def map_legend(scene: Scene, keys: Sequence[str], omitted: Sequence[str], width: int, *more: str) -> str:
+def map_legend(scene: Scene, keys: Sequence[LegendEntry], omitted: Sequence[str], width: int, *more: str) -> str:
     """Render keys and notes as HTML; `width` is the number of steps in one position of the slider."""
     notes = list(omitted)
     if not has_layout(scene.topology):
@@ -55,7 +58,7 @@ def map_legend(scene: Scene, keys: Sequence[str], omitted: Sequence[str], width:
         notes.insert(0, f"The family {family} has no layout of its own: positions are computed from the links.")
     if width > 1:
         notes.append(f"One position of the slider covers {width} steps.")
-    return f'<span class="keys">{"".join(keys)}</span>{" ".join([*notes, *more])}'
+    return f'<span class="keys">{"".join(each.html for each in keys)}</span>{" ".join([*notes, *more])}'
 
 
 def texts_of_tables(scene: Scene, positions: Positions) -> list[str]:

@@ -4,13 +4,15 @@ Above `NODES_ONE_BY_ONE` a square stands for a cell of nodes that are close toge
 a few thousand elements.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.reports.layout import Floats, Layout, Ranks, cells_of
 from coordinator.reports.maps.base import NetworkMap, map_legend, map_script, texts_of_tables
 from coordinator.reports.maps.link_map import NODES_WITH_LINKS
-from coordinator.reports.maps.marks import STATE_COLOURS, cross, diamond, node_keys
+from coordinator.reports.maps.marks import STATE_COLOURS, LegendEntry, cross, diamond, node_keys
 from coordinator.reports.scene.packets import marks_of
 from coordinator.reports.scene.scene import MOST_FRAMES, Positions, Scene
 from coordinator.reports.scene.votes import State
@@ -105,8 +107,9 @@ def _finish_map(scene: Scene, layout: Layout) -> NetworkMap:
         "whole": plural(scene.steps, "step") + (f"; {scene.votes.sentence()}" if scene.votes else ""),
         **map_script(positions, texts_of_tables(scene, positions)),
     }
-    legend = _legend(scene, width, squares.size)
-    return NetworkMap(scene, layout, body, script, legend, ramp=scene.votes is None)
+    keys = _keys(scene)
+    legend = _legend(scene, keys, width, squares.size)
+    return NetworkMap(scene, layout, body, script, keys, legend, ramp=scene.votes is None)
 
 
 def _of_squares(squares: Squares, finish: Ranks, state: Ranks) -> tuple[Ranks, Ranks]:
@@ -154,8 +157,9 @@ def _progress_map(scene: Scene, layout: Layout) -> NetworkMap:
         "squares": paths,
         "levels": ["".join(map(str, row)) for row in levels.tolist()],
     }
-    legend = _legend(scene, positions.width, squares.size, pies=True)
-    return NetworkMap(scene, layout, body, script, legend, ramp=True, scale=("nothing", "everything"))
+    keys = _keys(scene, pies=True)
+    legend = _legend(scene, keys, positions.width, squares.size, pies=True)
+    return NetworkMap(scene, layout, body, script, keys, legend, ramp=True, scale=("nothing", "everything"))
 
 
 def _received(scene: Scene, positions: Positions) -> Ranks:
@@ -191,10 +195,16 @@ def _marks(scene: Scene, layout: Layout, side: float, positions: Positions, fram
     return marks
 
 
-def _legend(scene: Scene, width: int, cell: int, *, pies: bool = False) -> str:
+def _keys(scene: Scene, *, pies: bool = False) -> list[LegendEntry]:
     keys = node_keys(scene, pies=pies)
     if pies:
-        keys[0] = "The colour of a node shows its share of what it is due; the brightest means everything."
+        keys[0] = LegendEntry(
+            "", "The colour of a node shows its share of what it is due; the brightest means everything."
+        )
+    return keys
+
+
+def _legend(scene: Scene, keys: Sequence[LegendEntry], width: int, cell: int, *, pies: bool = False) -> str:
     omitted = [f"Links and labels are omitted: the network has more than {NODES_WITH_LINKS:,} nodes."]
     cells = []
     if cell > 1:

@@ -15,7 +15,7 @@ from coordinator.reports.interactive.packing import pack
 from coordinator.reports.layout import Layout, Ranks, shapes_of
 from coordinator.reports.link_paths import link_paths
 from coordinator.reports.maps.base import NetworkMap, map_legend, map_script, texts_of_tables
-from coordinator.reports.maps.marks import VOTE_COLOURS, key, node_keys
+from coordinator.reports.maps.marks import VOTE_COLOURS, LegendEntry, node_keys
 from coordinator.reports.maps.nodes import Nodes
 from coordinator.reports.scene.scene import Scene
 from emunode.terminal import plural
@@ -66,7 +66,8 @@ def draw(scene: Scene, layout: Layout) -> NetworkMap:
     def body(at: int | None) -> list[str]:
         return [*links.draw(at), *nodes.draw(at)]
 
-    return NetworkMap(scene, layout, body, script, _legend(scene, links, nodes), ramp=scene.votes is None)
+    keys = _keys(scene, links, nodes)
+    return NetworkMap(scene, layout, body, script, keys, _legend(scene, keys, nodes), ramp=scene.votes is None)
 
 
 def _packed(table: pl.DataFrame, columns: Sequence[str], frames: int) -> list[str]:
@@ -241,18 +242,24 @@ def _done(scene: Scene, due: np.ndarray) -> list[int]:
     return reached
 
 
-def _legend(scene: Scene, links: Links, nodes: Nodes) -> str:
+def _keys(scene: Scene, links: Links, nodes: Nodes) -> list[LegendEntry]:
     keys = node_keys(scene, pies=nodes.pies)
     if links.most:
         keys.append(
-            key("link", f"thicker links carry more segments (at most {links.most:,} on one link in the whole run)")
+            LegendEntry(
+                "link", f"thicker links carry more segments (at most {links.most:,} on one link in the whole run)"
+            )
         )
     if links.table["altered"].sum():
-        keys.append(key("forged", "a link that carried altered segments"))
+        keys.append(LegendEntry("forged", "a link that carried altered segments"))
     if scene.data.get("lost") != 0:
-        keys.append(key("lost", "a link that lost packets"))
+        keys.append(LegendEntry("lost", "a link that lost packets"))
     if len(links.withheld):
-        keys.append(key("withheld", "a node that withheld a packet from a neighbour that it suspected"))
+        keys.append(LegendEntry("withheld", "a node that withheld a packet from a neighbour that it suspected"))
+    return keys
+
+
+def _legend(scene: Scene, keys: Sequence[LegendEntry], nodes: Nodes) -> str:
     omitted = []
     if scene.order > NODES_WITH_IDLE_LINKS:
         omitted.append("Idle links and arrowheads are omitted.")

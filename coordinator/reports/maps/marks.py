@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from html import escape
+from typing import NamedTuple
 
 from coordinator.reports.scene.scene import Scene
 from coordinator.reports.scene.votes import WORDS, State
@@ -50,28 +51,38 @@ SHAPES: Mapping[str, str] = {
 """Symbols of the legend, centred on the origin."""
 
 
-def key(shape: str, words: str) -> str:
-    """Return an entry of the legend as HTML."""
-    return (
-        f'<span class="key"><svg viewBox="-10 -10 20 20" aria-hidden="true">{SHAPES[shape]}</svg>{escape(words)}</span>'
-    )
+class LegendEntry(NamedTuple):
+    """An entry of the legend: a symbol (of SHAPES, or none) and its meaning."""
+
+    shape: str
+    words: str
+
+    @property
+    def html(self) -> str:
+        """The entry for a page."""
+        if not self.shape:
+            return escape(self.words)
+        symbol = f'<svg viewBox="-10 -10 20 20" aria-hidden="true">{SHAPES[self.shape]}</svg>'
+        return f'<span class="key">{symbol}{escape(self.words)}</span>'
 
 
-def node_keys(scene: Scene, *, pies: bool) -> list[str]:
+def node_keys(scene: Scene, *, pies: bool) -> list[LegendEntry]:
     """Return the entries of the legend for marks and colours of nodes."""
-    keys = [key("root", "target" if scene.giving else "source")] if scene.source is not None else []
+    keys = [LegendEntry("root", "target" if scene.giving else "source")] if scene.source is not None else []
     if scene.votes is not None:
-        keys += [key(state.name, WORDS[state]) for state in STATE_COLOURS]
+        keys += [LegendEntry(state.name, WORDS[state]) for state in STATE_COLOURS]
         if pies:
-            keys.append(key("pie", "the share of what a node is due"))
+            keys.append(LegendEntry("pie", "the share of what a node is due"))
         else:
-            keys.append(key("hollow", "nothing arrived; grey: not everything, or more copies may change the vote"))
+            keys.append(
+                LegendEntry("hollow", "nothing arrived; grey: not everything, or more copies may change the vote")
+            )
     elif pies:
-        keys.append(key("pie", "the share that a node has of what it is due, in the colours of the steps"))
+        keys.append(LegendEntry("pie", "the share that a node has of what it is due, in the colours of the steps"))
     else:
         done = "the node sent its last segment" if scene.giving else "its last segment arrived"
-        keys.append(key("hollow", f"nothing, or not yet; otherwise the colour of the step in which {done}"))
+        keys.append(LegendEntry("hollow", f"nothing, or not yet; otherwise the colour of the step in which {done}"))
     for shape in ("cross", "diamond"):
         states = sorted({mark.state for mark in scene.broken.values() if mark.shape == shape})
-        keys += [key(shape, " or ".join(states))] if states else []
+        keys += [LegendEntry(shape, " or ".join(states))] if states else []
     return keys

@@ -23,11 +23,15 @@ def additions_panel(report: Report) -> Markup | None:
         hash=report.data.get("results_hash"),
         trees=plural(trees, "distinct tree") if isinstance(trees, int) else None,
         depth=report.data.get("tree_depth"),
-        picture=_picture(report) if isinstance(trees, int) else None,
+        # The picture consists of numbers, and of a title that is escaped there.
+        picture=None if (drawn := tree_drawing(report)) is None else Markup(drawn),
     )
 
 
-def _picture(report: Report) -> Markup | None:
+def tree_drawing(report: Report) -> str | None:
+    """Draw the fold tree of the first element of a sum of real numbers; None for other runs, and for large trees."""
+    if not isinstance(report.data.get("distinct_trees"), int):
+        return None
     from coordinator.features.numbers import trees_of  # noqa: PLC0415  # it imports numpy
 
     try:
@@ -38,6 +42,4 @@ def _picture(report: Report) -> Markup | None:
         return None
     (rank, owner, _), tree = next(iter(found.trees.items()))
     title = f"Order of the additions of the first element of block {owner} at rank {rank}"
-    drawn = tree_picture(tree, title)
-    # The picture consists of numbers, and of a title that is escaped there.
-    return None if drawn is None else Markup(drawn)
+    return tree_picture(tree, title)

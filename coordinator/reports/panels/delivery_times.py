@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from coordinator.reports.chart import DrawChart, responsive
 from coordinator.reports.charts import delivery_times_chart
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
-from coordinator.reports.theme import responsive
 
 LISTED: Final = 64
 """Nodes that are listed."""
@@ -20,7 +20,27 @@ ROWS: Final = 16
 
 def delivery_times_panel(report: Report) -> Markup | None:
     """Render the nodes served against time, and the time of each."""
-    nodes = [node for node in report.data.served if isinstance(node.get("label"), str)]
+    nodes, draw = _served(report), served_chart(report)
+    if draw is None:
+        return None
+    listed = sorted((node for node in nodes if _is_time(node.get("seconds"))), key=lambda node: float(node["seconds"]))
+    rows = []
+    for seconds, same in islice(groupby(listed, lambda node: float(node["seconds"])), ROWS):
+        labels = [str(node["label"]) for node in same]
+        rows.append((show(1000 * seconds, 4), len(labels), ", ".join(labels[: LISTED // ROWS])))
+    return fragment(
+        "delivery_times",
+        chart=markup(responsive(draw)),
+        rows=rows,
+        left_out=len(listed) - sum(count for _, count, _ in rows),
+        missing=[node["label"] for node in nodes if not _is_time(node.get("seconds"))][:LISTED],
+        missing_count=len(nodes) - len(listed),
+    )
+
+
+def served_chart(report: Report) -> DrawChart | None:
+    """Return the chart of the nodes served against time; None for runs without such times."""
+    nodes = _served(report)
     times = _times(nodes, "seconds")
     if not times:
         return None
@@ -29,19 +49,11 @@ def delivery_times_panel(report: Report) -> Markup | None:
     achieved = _times(nodes, "achieved_seconds")
     if achieved and report.data.get("driver") != "memory":
         lines["achieved"] = achieved
-    listed = sorted((node for node in nodes if _is_time(node.get("seconds"))), key=lambda node: float(node["seconds"]))
-    rows = []
-    for seconds, same in islice(groupby(listed, lambda node: float(node["seconds"])), ROWS):
-        labels = [str(node["label"]) for node in same]
-        rows.append((show(1000 * seconds, 4), len(labels), ", ".join(labels[: LISTED // ROWS])))
-    return fragment(
-        "delivery_times",
-        chart=markup(responsive(lambda narrow: delivery_times_chart(lines, len(nodes), narrow=narrow))),
-        rows=rows,
-        left_out=len(listed) - sum(count for _, count, _ in rows),
-        missing=[node["label"] for node in nodes if not _is_time(node.get("seconds"))][:LISTED],
-        missing_count=len(nodes) - len(listed),
-    )
+    return lambda narrow: delivery_times_chart(lines, len(nodes), narrow=narrow)
+
+
+def _served(report: Report) -> list[dict[str, Any]]:
+    return [node for node in report.data.served if isinstance(node.get("label"), str)]
 
 
 def _is_time(value: object) -> bool:

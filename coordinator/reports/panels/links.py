@@ -3,12 +3,12 @@
 import polars as pl
 from markupsafe import Markup
 
+from coordinator.reports.chart import Chart, DrawChart, responsive
 from coordinator.reports.charts import histogram
 from coordinator.reports.heat_chart import heat_map
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
-from coordinator.reports.theme import responsive
 from coordinator.results.tables import LISTED_LINKS
 from emunode.terminal import plural
 
@@ -22,16 +22,16 @@ MOST_BINS = 20
 
 def links_panel(report: Report) -> Markup | None:
     """Render the packets by port and step, links by load, and the busiest links."""
-    heat, equal = _heat(report), _equal_loads(report)
+    heat, timelines, equal = ports_chart(report), timelines_chart(report), _equal_loads(report)
     # Bars and a ranking of links that carry the same say less than a sentence.
-    loads, busiest = (None, []) if equal else (_histogram(report), _busiest(report))
+    loads, busiest = (None, []) if equal else (loads_chart(report), _busiest(report))
     if not (heat or loads or busiest or equal):
         return None
     return fragment(
         "links",
-        heat=markup(heat),
-        timelines=markup(_timelines(report)),
-        histogram=markup(loads),
+        heat=None if heat is None else markup(responsive(heat)),
+        timelines=None if timelines is None else markup(responsive(timelines)),
+        histogram=None if loads is None else markup(loads.svg),
         busiest=busiest,
         equal=equal,
         idle_left_out=_idle_left_out(report.directed_links),
@@ -49,7 +49,7 @@ def _equal_loads(report: Report) -> str | None:
     return f"Each of {busy} carries {plural(int(used['segments'][0]), 'segment')}; the others are idle."
 
 
-def _histogram(report: Report) -> str | None:
+def loads_chart(report: Report) -> Chart | None:
     """Count the directed links by the segments that they carried."""
     links = report.data.links
     if links is None or "segments" not in links.columns:
@@ -96,7 +96,7 @@ def _busiest(report: Report) -> list[tuple[str, ...]]:
     return rows
 
 
-def _heat(report: Report) -> str | None:
+def ports_chart(report: Report) -> DrawChart | None:
     """Draw the packets by port and step: the picture shows when each kind of link is used."""
     hops, topology = report.hops, report.data.topology
     if hops is None or topology is None or not len(hops) or topology.degree > MOST_PORTS:
@@ -106,10 +106,10 @@ def _heat(report: Report) -> str | None:
     for step, port, packets in hops.group_by("step", "port").agg(pl.len()).iter_rows():
         table[port][step - 1] = packets
     names = [f"port {port}" for port in range(topology.degree)]
-    return responsive(lambda narrow: heat_map("Packets by port and step", names, table, steps, narrow=narrow))
+    return lambda narrow: heat_map("Packets by port and step", names, table, steps, narrow=narrow)
 
 
-def _timelines(report: Report) -> str | None:
+def timelines_chart(report: Report) -> DrawChart | None:
     """Draw the segments on every directed link by step; in larger networks on the busiest links."""
     hops, topology = report.hops, report.data.topology
     if hops is None or topology is None or not len(hops):
@@ -129,4 +129,4 @@ def _timelines(report: Report) -> str | None:
     ]
     every = len(totals) <= TIMELINES
     title = "Segments by link and step" if every else f"Segments by step on the {TIMELINES} busiest links"
-    return responsive(lambda narrow: heat_map(title, names, table, steps, narrow=narrow))
+    return lambda narrow: heat_map(title, names, table, steps, narrow=narrow)

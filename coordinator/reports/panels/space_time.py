@@ -1,11 +1,13 @@
 """The space-time diagram of a run: intended times above achieved ones, and faults where and when they come."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 from markupsafe import Markup
 
+from coordinator.reports.chart import DrawChart, responsive
 from coordinator.reports.packet_times import packet_times, suspicion_words
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
@@ -20,7 +22,6 @@ from coordinator.reports.space_time_chart import (
     space_time,
     symbol,
 )
-from coordinator.reports.theme import responsive
 
 MOST_NODES: Final = 48
 """Larger networks show a choice of nodes: a node needs a row."""
@@ -33,6 +34,37 @@ SYMBOL: Final = ("M-10 0H10", f"M-3 0{CIRCLE}")
 
 def space_time_panel(report: Report) -> Markup | None:
     """Render the diagram of the nodes of a small network, or of some nodes of a larger one, with their first packets."""
+    diagram = space_time_diagram(report)
+    if diagram is None:
+        return None
+    kinds = [kind for kind in STYLES if kind in diagram.kinds]
+    return fragment(
+        "space_time",
+        figures=[markup(responsive(draw)) for draw in diagram.charts],
+        kinds=[(markup(symbol(kind, SYMBOL[kind == WITHHELD])), STYLES[kind].words) for kind in kinds],
+        faults=diagram.faults,
+        left_out=diagram.left_out,
+        choice=diagram.choice,
+        suspicions=diagram.suspicions,
+    )
+
+
+class Diagram(NamedTuple):
+    """The space-time diagrams of a run, by intended and perhaps by achieved times, and their content."""
+
+    charts: Sequence[DrawChart]
+    kinds: AbstractSet[str]
+    """Kinds of packets that occur."""
+    faults: bool
+    suspicions: bool
+    left_out: int
+    """Packets that are not drawn."""
+    choice: str | None
+    """The nodes that are drawn, in words; None for all nodes."""
+
+
+def space_time_diagram(report: Report) -> Diagram | None:
+    """Return the diagrams of a run; None if the journal is not available or too long, and without packets."""
     data = report.data
     # The journal of a long run is left out of a quick report.
     if report.hops is None or data.topology is None or not len(report.hops):
@@ -57,22 +89,13 @@ def space_time_panel(report: Report) -> Markup | None:
         for each in data.suspicions
         if each.get("rank") in row and isinstance(each.get("seconds"), int | float)
     ]
-    figures = [_figure("Packets by time", labels, _lines(shown, "start", "end"), marks, minds)]
+    charts = [_chart("Packets by time", labels, _lines(shown, "start", "end"), marks, minds)]
     if achieved:
-        figures = [
-            _figure("Packets by intended times", labels, _lines(shown, "start", "end"), marks, minds),
-            _figure("Packets by achieved times", labels, _lines(shown, "started", "ended"), marks, minds),
+        charts = [
+            _chart("Packets by intended times", labels, _lines(shown, "start", "end"), marks, minds),
+            _chart("Packets by achieved times", labels, _lines(shown, "started", "ended"), marks, minds),
         ]
-    kinds = [kind for kind in STYLES if kind in set(shown["kind"])]
-    return fragment(
-        "space_time",
-        figures=[markup(figure) for figure in figures],
-        kinds=[(markup(symbol(kind, SYMBOL[kind == WITHHELD])), STYLES[kind].words) for kind in kinds],
-        faults=bool(marks),
-        left_out=left_out,
-        choice=choice,
-        suspicions=bool(minds),
-    )
+    return Diagram(charts, set(shown["kind"]), bool(marks), bool(minds), left_out, choice)
 
 
 def _until_settled(packets: pl.DataFrame, suspicions: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -107,10 +130,10 @@ def _chosen(report: Report) -> tuple[list[int], str]:
     return busiest, f"the {len(busiest)} nodes with the most packets"
 
 
-def _figure(
+def _chart(
     title: str, labels: Sequence[str], lines: Sequence[Line], marks: Sequence[FaultMark], minds: Sequence[MindChange]
-) -> str:
-    return responsive(lambda narrow: space_time(title, labels, lines, marks, minds, narrow=narrow))
+) -> DrawChart:
+    return lambda narrow: space_time(title, labels, lines, marks, minds, narrow=narrow)
 
 
 def _lines(packets: pl.DataFrame, began: str, ended: str) -> list[Line]:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import polars as pl
 from markupsafe import Markup
 
+from coordinator.reports.chart import Chart, DrawChart, responsive
 from coordinator.reports.charts import step_bars, step_lines
 from coordinator.reports.data import RunData
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
 from coordinator.reports.scene.nodes import broken_nodes, giving, lacking
 from coordinator.reports.scene.votes import State, Votes, all_segments_due
-from coordinator.reports.theme import responsive
 from emunode.model import FOLDING
 
 Lines = dict[str, tuple[str, Sequence[float]]]
@@ -28,14 +28,19 @@ MULTIPLES = (
 
 def steps_panel(report: Report) -> Markup | None:
     """Render the shares delivered after each step, and small charts of the events in it."""
-    lines = _delivered(report)
-    delivery = lines and responsive(
-        lambda narrow: step_lines("delivered after each step", lines, report.fault_steps, narrow=narrow)
-    )
-    multiples = _multiples(report)
-    if not delivery and not multiples:
+    draw, multiples = delivered_chart(report), step_charts(report)
+    if draw is None and not multiples:
         return None
-    return fragment("steps", delivery=markup(delivery or None), multiples=[Markup(chart) for chart in multiples])
+    delivery = None if draw is None else markup(responsive(draw))
+    return fragment("steps", delivery=delivery, multiples=[Markup(chart.svg) for chart in multiples.values()])
+
+
+def delivered_chart(report: Report) -> DrawChart | None:
+    """Return the chart of the shares delivered after each step."""
+    lines = _delivered(report)
+    if not lines:
+        return None
+    return lambda narrow: step_lines("delivered after each step", lines, report.fault_steps, narrow=narrow)
 
 
 def _delivered(report: Report) -> Lines:
@@ -109,14 +114,15 @@ def _cumulative(values: Sequence[int], whole: float) -> list[float]:
     return shares
 
 
-def _multiples(report: Report) -> list[str]:
+def step_charts(report: Report) -> dict[str, Chart]:
+    """Return the small charts by the column of steps.parquet that they draw."""
     table = report.data.steps
     if table is None:
-        return []
+        return {}
     titles = {"receiving": "nodes that receive a first copy"} if report.votes else {}
-    return [
-        step_bars(titles.get(column, title), table[column].to_list(), colour, report.fault_steps)
+    return {
+        column: step_bars(titles.get(column, title), table[column].to_list(), colour, report.fault_steps)
         for column, title, colour in MULTIPLES
         # Bars of one height say nothing.
         if len(table) == 1 or table[column].n_unique() > 1
-    ]
+    }

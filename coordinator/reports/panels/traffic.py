@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
+from coordinator.reports.chart import DrawChart, responsive
 from coordinator.reports.matrix_chart import matrix_chart
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
-from coordinator.reports.theme import responsive
 from emunode.terminal import plural
 
 MOST_DRAWN = 256
@@ -19,28 +19,30 @@ def traffic_panel(report: Report) -> Markup | None:
     data, links = report.data, report.data.links
     if not data.origin or links is None:
         return None
-    ranks = data.summary.get("order")
-    measured = links.select("sender", "receiver", "packets", "bytes").rows()
-    drawn = []
-    if isinstance(ranks, int) and 0 < ranks <= MOST_DRAWN:
-        drawn.append(_matrix("Measured", measured, ranks))
-        rule = data.origin.get("rule")
-        if rule is not None:
-            drawn.append(_matrix("By the rule", rule, ranks))
     absent = ", ".join(str(each) for each in data.origin.get("not_measured") or ())
     return fragment(
         "traffic",
-        matrices=[markup(each) for each in drawn],
+        matrices=[markup(responsive(each)) for each in traffic_charts(report)],
         origin=str(data.origin.get("origin") or "unknown"),
         absent=absent,
-        pairs=plural(len(measured), "pair"),
+        pairs=plural(len(links), "pair"),
     )
 
 
-def _matrix(title: str, rows: Iterable[Sequence[int]], ranks: int) -> str:
+def traffic_charts(report: Report) -> list[DrawChart]:
+    """Return the matrices of a foreign history of at most `MOST_DRAWN` ranks: measured, and by the rule if it states one."""
+    data, ranks = report.data, report.data.summary.get("order")
+    if not data.origin or data.links is None or not isinstance(ranks, int) or not 0 < ranks <= MOST_DRAWN:
+        return []
+    rule = data.origin.get("rule")
+    drawn = [_matrix("Measured", data.links.select("sender", "receiver", "packets", "bytes").rows(), ranks)]
+    return drawn if rule is None else [*drawn, _matrix("By the rule", rule, ranks)]
+
+
+def _matrix(title: str, rows: Iterable[Sequence[int]], ranks: int) -> DrawChart:
     """Draw bytes, or messages if all are empty, of each pair."""
     known = [row for row in rows if max(row[:2]) < ranks]
     by_bytes = any(row[3] for row in known)
     cells = {(row[0], row[1]): (row[3] if by_bytes else row[2], row[2], row[3]) for row in known}
     unit = "bytes" if by_bytes else "messages"
-    return responsive(lambda narrow: matrix_chart(f"{title}: {unit}", ranks, cells, narrow=narrow))
+    return lambda narrow: matrix_chart(f"{title}: {unit}", ranks, cells, narrow=narrow)

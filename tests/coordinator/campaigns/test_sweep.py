@@ -140,6 +140,7 @@ def test_the_command_writes_table_chart_and_page(call: Call, tmp_path: Path) -> 
         ROWS,
         "sweep.html",
         "sweep.svg",
+        "sweep.tex",
         "sweep.toml",
         "table.csv",
     ]

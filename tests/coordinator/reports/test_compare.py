@@ -9,7 +9,8 @@ import pytest
 
 from coordinator.api.comparisons import compare
 from coordinator.reports.charts import grouped_bars
-from coordinator.reports.compare import as_rows, write_figure
+from coordinator.reports.compare import as_rows
+from coordinator.reports.pictures import Picture
 from coordinator.reports.theme import standalone
 from emunode.errors import ScenarioError
 from tests.command_line import Call
@@ -53,12 +54,12 @@ def test_compare_command(runs: Runs, call: Call) -> None:
 
 def test_png_contains_text(runs: Runs, call: Call) -> None:
     pytest.importorskip("resvg_py", reason="the extra `report` is not installed")
-    figure = standalone(grouped_bars("Compared", {"steps": [4]}, ["one"]))
+    figure = standalone(grouped_bars("Compared", {"steps": [4]}, ["one"]).svg)
     try:
-        write_figure(figure, Path("with.png"))
+        Picture(figure, "with").save("with.png")
     except ScenarioError:
         pytest.skip("no fonts on this machine")
-    write_figure(re.sub("<text.*?</text>", "", figure), Path("without.png"))
+    Picture(re.sub("<text.*?</text>", "", figure), "without").save("without.png")
     assert Path("with.png").read_bytes() != Path("without.png").read_bytes()
     call("compare --csv --plot both.png", runs(STAR4).path, runs(CUBE).path)
     assert Path("both.png").read_bytes().startswith(b"\x89PNG")

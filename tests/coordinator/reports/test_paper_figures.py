@@ -22,19 +22,19 @@ def of_class(svg: str, name: str) -> list[ET.Element]:
 
 
 def test_points_are_marked_and_lines_are_drawn_except_for_dots() -> None:
-    svg = curves("a < b", {"line": [(1, 10), (2, 20)], "dots": [(1, 11), (2, 19)]}, "n & m", "ms", dots=("dots",))
+    svg = curves("a < b", {"line": [(1, 10), (2, 20)], "dots": [(1, 11), (2, 19)]}, "n & m", "ms", dots=("dots",)).svg
     texts = [element.text for element in ET.fromstring(svg).iter() if element.tag in ("text", "title")]
     assert {"a < b", "n & m", "ms", "line: 1, 10", "line: 2, 20", "dots: 1, 11", "dots: 2, 19"} <= set(texts)
     assert len(of_class(svg, "line")) == 2  # the line, and its sample in the legend
 
 
 def test_logarithmic_axis_omits_values_that_are_not_positive() -> None:
-    svg = curves("t", {"a": [(0, 5), (1, 0), (10, 7)]}, "x", "y", log_x=True, log_y=True)
+    svg = curves("t", {"a": [(0, 5), (1, 0), (10, 7)]}, "x", "y", log_x=True, log_y=True).svg
     assert "a: 10, 7" in svg
     assert "a: 0, 5" not in svg
     assert "a: 1, 0" not in svg
-    assert ET.fromstring(curves("t", {}, "x", "y", log_x=True)) is not None
-    assert ET.fromstring(curves("t", {"a": [(3, 3)]}, "x", "y")) is not None
+    assert ET.fromstring(curves("t", {}, "x", "y", log_x=True).svg) is not None
+    assert ET.fromstring(curves("t", {"a": [(3, 3)]}, "x", "y").svg) is not None
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,16 @@ def test_names_with_special_characters_are_printed_as_they_are(tmp_path: Path) -
     ("flags", "message"),
     [
         ("missing --csv x.csv", "its curves.csv cannot be read: No such file or directory"),
-        ("--csv x.csv", "--pgfplots and --csv take a campaign folder, and no other flag"),
-        ("missing --csv x.csv --goal y", "--pgfplots and --csv take a campaign folder, and no other flag"),
+        ("--csv x.csv", "--pgfplots and --csv take a campaign folder, and no other flag but --figures"),
+        (
+            "missing --csv x.csv --goal y",
+            "--pgfplots and --csv take a campaign folder, and no other flag but --figures",
+        ),
         (
             "missing",
             (
                 "say what to write: --graphml, --goal, --msccl, --forestcoll, --chakra, --trace, --gif, --pgfplots or "
-                "--csv FILE"
+                "--csv FILE, or --figures FOLDER"
             ),
         ),
     ],

@@ -50,7 +50,7 @@ def test_heat_maps_of_many_cells_are_a_path_per_shade() -> None:
     """Every cell is there: the area of the paths is that of the cells with a value."""
     steps, rows = 115, 8
     table = [[(row * step) % 5 for step in range(steps)] for row in range(rows)]
-    drawing = heat_map("Title", [f"row {row}" for row in range(rows)], table, steps)
+    drawing = heat_map("Title", [f"row {row}" for row in range(rows)], table, steps).svg
     cells = sum(1 for row in table for value in row if value)
     assert cells > TIPPED_CELLS
     assert "<title>" not in drawing
