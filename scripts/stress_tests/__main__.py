@@ -6,6 +6,7 @@
     random_kills     kill a node at a random time, planned as a fault or not, and compare with memory
     soak             execute thousands of short runs in one process
     trials           execute thousands of trials over TCP, under faults of every kind
+    live             click faults on watched runs whose page has clients that leave, stall and send noise
     liveness         end all faults of random runs: everything due must finish within its bound
     determinism      run 100 scenarios twice on every driver, with events reordered and delayed
     everywhere       run 300 recorded scenarios with every Python, in other locales, time zones, as another user

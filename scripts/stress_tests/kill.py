@@ -217,7 +217,8 @@ def interrupt(budget: Budget, whole: str, driver: str, number: int) -> Attempt:
                 with contextlib.suppress(psutil.Error):
                     process.send_signal(signal.SIGCONT)
         status = experiment.wait(DEADLINE_SECONDS)
-        wrong += problems(experiment, target, sent, status, whole)
+        # A run that gave up before its signal ends like one whose hosts were lost.
+        wrong += problems(experiment, "nobody" if not_reached else target, sent, status, whole)
         experiment.keep = bool(wrong)
     counts = Counter({f"exit {status}": 1, phase: len(reached[:1])})
     return Attempt([f"{name}: {problem}" for problem in wrong], counts, not_reached=not_reached)

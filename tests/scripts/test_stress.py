@@ -12,7 +12,7 @@ import pytest
 
 from emunode.algorithms.registry import algorithms
 from emunode.model import Collective
-from stress_tests import liveness
+from stress_tests import live, liveness
 from stress_tests.__main__ import Parts, run_section, table
 from stress_tests.common import Attempt, Attempts, Budget, Row
 from stress_tests.everywhere import Surroundings, chosen, compare, on_driver
@@ -101,6 +101,17 @@ def test_faults_that_end_leave_nothing_waiting(tmp_path: Path) -> None:
     assert [problem for each in made for problem in each.wrong] == []
     found = sum((liveness.mutant(budget, "silent", number).counts for number in range(20)), Counter())
     assert found["found"] > 0
+
+
+def test_restless_clients_change_no_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample of `scripts/stress live`; a reader that is told another hash is a problem."""
+    budget = Budget(sample=True, seed=1, scratch=tmp_path)
+    made = [live.attempt(budget, number) for number in (0, 2)]
+    assert [problem for each in made for problem in each.wrong] == []
+    assert sum(each.counts["clicks"] for each in made)
+    monkeypatch.setattr(live, "_hashes", lambda _: iter(["another"]))
+    (problem,) = live.attempt(budget, 1).wrong
+    assert "its reader was told ['another']" in problem
 
 
 def test_joined_hosts_give_the_recorded_hash(tmp_path: Path) -> None:
