@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -14,6 +15,7 @@ from coordinator.cli.listing import list_algorithms
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ALGORITHMS, Algorithm, check_metrics
 from emunode.algorithms.claims import METRICS, Claim
+from emunode.algorithms.eisenstein_jacobi.allgather import ThreePhase
 from emunode.algorithms.flooding import Flood
 from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
 from emunode.algorithms.registry import ORDER, algorithms, registered
@@ -29,6 +31,18 @@ class PlugIn(BinomialBroadcast):
 
     name = "plug-in"
     citation = "a test"
+
+
+def test_no_class_has_a_bare_partial() -> None:
+    """Python 3.14 binds an attribute that is a partial to instances of the class, like a function."""
+    assert isinstance(vars(ThreePhase)["trees_class"], staticmethod)
+    classes = {base for _, entry in registered() for base in entry.__mro__}
+    bare = [f"{each.__name__}.{name}" for each in classes for name in vars(each) if is_partial(vars(each)[name])]
+    assert bare == []
+
+
+def is_partial(value: object) -> bool:
+    return isinstance(value, partial)
 
 
 @pytest.fixture
@@ -167,7 +181,8 @@ def test_a_plug_in_that_clashes_with_an_import_takes_nothing() -> None:
         from emunode.algorithms.registry import ALGORITHMS
         from emunode.errors import RegistrationError
         with recorded() as additions:
-            from emunode.algorithms.flooding import Flood
+            from emunode.algorithms.eisenstein_jacobi.allgather import ThreePhase
+from emunode.algorithms.flooding import Flood
             class Mine(Flood):
                 name = "mine"
             register(Mine)

@@ -232,7 +232,7 @@ class ThreePhase(PhasedAllgather):
 
     name = "three-phase"
     citation = "Hussain, Algorithms 3 and 4 (corrected)"
-    trees_class = partial(PhasedTree, plan=THREE_PHASES)
+    trees_class = staticmethod(partial(PhasedTree, plan=THREE_PHASES))
     passes = 3
 
 
@@ -296,7 +296,7 @@ class TwoPhase(PhasedAllgather):
 
     name = "two-phase"
     citation = "two phases (after Hussain, section 4.2)"
-    trees_class = partial(PhasedTree, plan=TWO_PHASES)
+    trees_class = staticmethod(partial(PhasedTree, plan=TWO_PHASES))
     passes = 2
     line_load_formula = TWO_PHASE_LOAD
 
@@ -319,7 +319,7 @@ class DimensionWise(TwoPhase):
 
     name = "dimension-wise"
     citation = "two phases a dimension (after Hussain, section 4.2)"
-    trees_class = partial(PhasedTree, plan=TWO_PHASES_BY_DIMENSION)
+    trees_class = staticmethod(partial(PhasedTree, plan=TWO_PHASES_BY_DIMENSION))
 
 
 @register
@@ -335,5 +335,5 @@ class ImprovedAllgather(PhasedAllgather):
     name = "improved"
     citation = "Hussain, Algorithms 1 and 2 (corrected), from all nodes"
     duplexes = (Duplex.FULL,)
-    trees_class = partial(PhasedTree, plan=ONE_PHASE)
+    trees_class = staticmethod(partial(PhasedTree, plan=ONE_PHASE))
     passes = 1
