@@ -218,7 +218,7 @@ def interrupt(budget: Budget, whole: str, driver: str, number: int) -> Attempt:
                     process.send_signal(signal.SIGCONT)
         status = experiment.wait(DEADLINE_SECONDS)
         # A run that gave up before its signal ends like one whose hosts were lost.
-        wrong += problems(experiment, "nobody" if not_reached else target, sent, status, whole)
+        wrong += problems(experiment, "nothing" if not_reached else target, sent, status, whole)
         experiment.keep = bool(wrong)
     counts = Counter({f"exit {status}": 1, phase: len(reached[:1])})
     return Attempt([f"{name}: {problem}" for problem in wrong], counts, not_reached=not_reached)

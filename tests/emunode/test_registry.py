@@ -181,8 +181,7 @@ def test_a_plug_in_that_clashes_with_an_import_takes_nothing() -> None:
         from emunode.algorithms.registry import ALGORITHMS
         from emunode.errors import RegistrationError
         with recorded() as additions:
-            from emunode.algorithms.eisenstein_jacobi.allgather import ThreePhase
-from emunode.algorithms.flooding import Flood
+            from emunode.algorithms.flooding import Flood
             class Mine(Flood):
                 name = "mine"
             register(Mine)

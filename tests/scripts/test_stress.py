@@ -104,7 +104,7 @@ def test_faults_that_end_leave_nothing_waiting(tmp_path: Path) -> None:
 
 
 def test_restless_clients_change_no_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample of `scripts/stress live`; a reader that is told another hash is a problem."""
+    """A sample of `scripts/stress live`; another hash in the last event is a problem."""
     budget = Budget(sample=True, seed=1, scratch=tmp_path)
     made = [live.attempt(budget, number) for number in (0, 2)]
     assert [problem for each in made for problem in each.wrong] == []
