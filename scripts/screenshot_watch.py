@@ -23,9 +23,9 @@ WIDTH: Final = 800
 """Of the moving picture, in pixels."""
 COLOURS: Final = 64
 MOTION: Final = (60, 120, 180, 240)
-"""Milliseconds after a step at which the packets are drawn."""
+"""Milliseconds from a step to the picture of its packets."""
 FRAME: Final = 90
-"""Milliseconds for which a picture of a motion is shown; below, one to read, and the last one."""
+"""Milliseconds that a picture of a motion is shown; below, one to read, and the last one."""
 PAUSE: Final = 1_100
 LAST: Final = 3_000
 
@@ -40,7 +40,7 @@ CURSOR = """(() => {
   window.clock = 0;
   performance.now = () => window.clock;
 })()"""
-"""A pointer, which screenshots lack, and a clock that is set by hand, so that a picture shows one moment of a motion."""
+"""A pointer (screenshots lack it) and a clock that is set by hand, so that a picture shows one moment of a motion."""
 
 
 def palette_of(images: Sequence[Image.Image], count: int) -> Image.Image:
@@ -111,7 +111,7 @@ def stepped(page: Browser, step: int) -> None:
 
 @contextmanager
 def watched(run: Callable[[Callable[[str], None]], object], width: int, height: int) -> Iterator[Browser]:
-    """Show a watched run, which `run` starts in another thread, in a browser; it ends with the context."""
+    """Show a watched run in a browser; `run` starts it in another thread, and it ends with the context."""
     program = find_chromium()
     if program is None:
         raise SystemExit("Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)")
@@ -196,7 +196,7 @@ def still(path: Path) -> None:
 
 
 def forged(path: Path) -> None:
-    """Draw the page at the end of a broadcast in which two nodes forge alike, and so win every vote of three copies."""
+    """Draw the page at the end of a broadcast with two nodes that forge alike, and so win every vote of three copies."""
     faults = ["collude:21345", "collude:32145"]
     with watched(
         lambda show: tb.watch("star:5", "broadcast", "edt", redundancy=3, source="12345", faults=faults, show=show),

@@ -50,7 +50,7 @@ if not os.fork():
 """
 """Moves the two pipes to the descriptors that Chromium expects, then executes it in the background.
 
-Tests look at the children of their own process: the browser, which other tests share, is not among them.
+Tests look at the children of their own process: the browser is not among them, as other tests share it.
 """
 
 

@@ -121,7 +121,7 @@ def the_engine() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium, which starts once per process: a start takes as long as several tests. Fixtures of pages reset it."""
+    """Chromium, started once per process: a start takes as long as several tests. Fixtures of pages reset it."""
     program = find_chromium()
     assert program is not None
     with Browser(program) as opened:

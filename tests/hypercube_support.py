@@ -28,7 +28,7 @@ TREES = {"BRG": 1, "SBT": 1, "TCBT": 1, "SBnT": 1, "nRBRG": 0, "nRSBT": 0, "nESB
 
 
 EXACT = {"steps", "segments", "intact_deliveries"}
-"""Metrics for which every algorithm of the paper claims an exact value; start-ups and transfer may have two bounds."""
+"""Metrics with a claim of an exact value for every algorithm of the paper; start-ups and transfer may have two bounds."""
 
 
 class CubeRun(NamedTuple):

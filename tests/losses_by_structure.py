@@ -173,7 +173,7 @@ def _(algorithm: PhasedAllgather, outages: Outages) -> Missing:
 def unreached(
     topology: Topology, outages: Outages, origin: Rank, onward: Callable[[Rank], Iterable[tuple[Step, Port]]]
 ) -> Iterator[Rank]:
-    """Yield the ranks that a segment does not reach; `onward` gives the steps and ports in which a rank sends it on."""
+    """Yield the ranks that a segment does not reach; `onward` gives the steps and ports of a rank's sends of it."""
     waiting = [(origin, False)]
     for rank, lost in waiting:
         for step, port in onward(rank):

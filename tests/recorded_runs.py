@@ -40,7 +40,7 @@ VALUES: Final = {
 ENDED: Final = {"recover": "crash", "up": "down", "heal": "down"}
 """The fault that a repair ends."""
 FOR_ANY: Final = ("torus:3x4", "complete:8", "fat-tree:4")
-"""Networks on which algorithms for any network are recorded."""
+"""Networks where algorithms for any network are recorded."""
 Record = dict[str, Any]
 
 
@@ -110,7 +110,7 @@ def _with_protocols(base: str) -> Iterator[str]:
 
 
 def _with_timed_agreement(base: str) -> Iterator[str]:
-    """Agreement needs signs of life, which the scenarios of all protocols do not set."""
+    """Agreement needs signs of life; the scenarios of all protocols do not set these."""
     for mode, number in product(("agree", "shrink"), range(3)):
         settings = (
             f"{base} clock=timed startup=1ms per_byte=0s fault_knowledge=detect:2 keep_alive=40ms on_failure={mode}"

@@ -222,7 +222,7 @@ class RandomMessages:
         return "\n".join(lines) + "\n"
 
     def arrivals(self, fault: str = "") -> dict[tuple[int, int, int], int]:
-        """Return the step in which each message arrives, by sender, receiver and number among the messages of the pair.
+        """Return the step when each message arrives, by sender, receiver and number among the messages of the pair.
 
         The numbers are in the order of the steps without faults, and among equal steps in the order of the operations.
         """
@@ -245,7 +245,7 @@ class RandomMessages:
         raise AssertionError
 
     def _steps(self, fault: str) -> dict[int, int]:
-        """Return the step in which each message arrives; a step has all that needs nothing of the same step."""
+        """Return the step when each message arrives; a step has all that needs nothing of the same step."""
         started: dict[int, int] = {}
         ended: dict[int, int] = {}
         arrived: dict[int, int] = {}

@@ -80,7 +80,7 @@ class Block(NamedTuple):
 
     @property
     def status(self) -> int:
-        """The exit status with which the block ends."""
+        """The exit status at the end of the block."""
         return int(self.mark.removeprefix("exit status ")) if self.mark.startswith("exit status ") else 0
 
 

@@ -18,7 +18,7 @@ from tests.command_line import ROOT
 
 
 def _below(record: type[Fault]) -> Iterator[type[Fault]]:
-    """Yield all kinds that derive from a record; those of other tests too, which no module imports."""
+    """Yield all kinds that derive from a record; those of other tests too, though no module imports them."""
     for kind in record.__subclasses__():
         yield kind
         yield from _below(kind)

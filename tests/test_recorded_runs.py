@@ -12,7 +12,7 @@ RECORDS = recorded()
 CHUNKS = [RECORDS[start::100] for start in range(100)]
 """Each has runs from all parts of the file, so that a sample of the chunks meets all kinds of runs."""
 OVER_SOCKETS = [record for record in RECORDS[::60] if "clock=timed" not in record["scenario"]]
-"""Under the timed clock a busy machine is late, which makes a verdict undecided."""
+"""Under the timed clock a busy machine is late, and then a verdict is undecided."""
 
 
 def names_of(records: list[Record]) -> str:

@@ -177,7 +177,7 @@ def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
 
 @cache
 def server() -> str:
-    """Return the path of the socket of this process's server, which the first call starts."""
+    """Return the path of the socket of this process's server; the first call starts the server."""
     path = Path(tempfile.mkdtemp(prefix="testbench-warm-")) / "socket"
     command = [sys.executable, "-m", "tests.warm_programs", str(path)]
     # It ends when its standard input does, so with this process.

@@ -1,8 +1,8 @@
 """A model of one step of control: the coordinator orders a step of all hosts and waits for the sum of their reports.
 
-Times are in microseconds. A processor does one thing at a time, in the order in which it becomes possible. A host that
-gets an order passes it on to its children, one after the other, and then does its own work. It sends its report once
-its children have reported. The model knows nothing of the programs whose costs it is given.
+Times are in microseconds. A processor does one thing at a time, whatever becomes possible first. A host that gets an
+order passes it on to its children, one after the other, and then does its own work. It sends its report once its
+children have reported. The model knows nothing of the programs whose costs it is given.
 """
 
 from collections import Counter
@@ -27,9 +27,9 @@ class UnitCosts(NamedTuple):
 
 
 def step_time(parents: Sequence[int], costs: UnitCosts, processor: Callable[[int], int] = lambda host: host) -> float:
-    """Return the time of one step, in which all hosts report, of hosts with these parents.
+    """Return the time of one step with reports of all hosts, for hosts with these parents.
 
-    `processor` says on which processor a host runs, COORDINATOR for the coordinator.
+    `processor` returns the processor of a host; COORDINATOR stands for the coordinator.
     """
     below: dict[int, list[int]] = {}
     for host, parent in enumerate(parents):

@@ -1,4 +1,4 @@
-"""Measured sections as a JSON document, in which single sections can be measured again; and the machine.
+"""Measured sections as a JSON document, where single sections can be measured again; and the machine.
 
 `{"sections": {name: {"measured", "machine", "quick", "turns", "seconds", "load", "rows", "notes"}}}`. `load` is the load
 average before and after: above one or two, other work was running, and times and rates are unreliable.

@@ -119,7 +119,7 @@ def links(topology: str) -> Counter[str]:
 
 
 def idle(topology: str, hosts: int, steps: int) -> Counter[str]:
-    """Return samples by part of all hosts during steps in which all hosts report and nothing else happens."""
+    """Return samples by part of all hosts during steps when all hosts report and nothing else happens."""
 
     async def measured() -> None:
         plan = plan_of(topology=topology)

@@ -29,7 +29,7 @@ def run_program(
     pass_fds: Sequence[int] = (),
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the output of a program, which reads `question` from standard input and inherits the descriptors.
+    """Return the output of a program that reads `question` from standard input and inherits the descriptors.
 
     The program has its own session, and the whole session is ended afterwards. Raises ProgramError if the program cannot be
     started, fails or takes too long.

@@ -105,7 +105,7 @@ def connecting() -> tuple[Any, str]:
 
 
 def idle(topology: str, hosts: int, steps: int) -> float:
-    """Return microseconds of all hosts and the coordinator per step in which nothing happens."""
+    """Return microseconds of all hosts and the coordinator per step without any event."""
     plan = plan_of(topology=topology, ranks_per_host=-(-parse_topology(topology).order // hosts))
 
     async def measured() -> float:

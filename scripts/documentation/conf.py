@@ -1,4 +1,4 @@
-"""Sphinx settings of the documentation site, which `scripts/docs` builds from the Markdown pages and the docstrings.
+"""Sphinx settings of the documentation site; `scripts/docs` builds it from the Markdown pages and the docstrings.
 
 The source folder is the project, so the pages keep their places and their links. Nothing is fetched: neither by the build
 nor by the finished pages.
@@ -86,7 +86,7 @@ def show_gallery(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001  # the arguments of the event
-    """Sphinx takes the navigation from tables of contents; the index page has plain links, which every viewer shows."""
+    """Sphinx takes the navigation from tables of contents; the index page has plain links, as every viewer shows these."""
     if page == root_doc:
         source[0] += "\n\n" + navigation(source[0])
 

@@ -4,8 +4,8 @@
 `dark.svg` beside the report. `tests/scripts/test_gallery.py` holds the numbers of each sentence against the output.
 
 An entry has the keys of `Entry`. `numbers` names, in order, where the output with `--json` has the numbers that its sentence
-states: `deliveries`, or `rows / edt x=2 + nodes=2 / guaranteed`, in which the second part chooses the element of a list that
-has both values, or the element of that number.
+states: `deliveries`, or `rows / edt x=2 + nodes=2 / guaranteed`, where the second part chooses the element of a list
+that has both values, or the element of that number.
 """
 
 import json
@@ -207,7 +207,7 @@ the gallery of the site, where every picture leads to its page:
 
 
 def listing(groups: Sequence[Group]) -> str:
-    """Return the page of the repository, which has no reports: headings, sentences and commands as Markdown."""
+    """Return the page of the repository, without reports: headings, sentences and commands as Markdown."""
     parts = [STORED]
     for group in groups:
         parts.append(f"## {group.title}")

@@ -44,7 +44,7 @@ Blocks = list[dict[int, Block]]
 
 
 IN_PARTS: Final = {"scatter", "alltoall", "reduce-scatter"}
-"""The collectives in which a node has a block for each node at the beginning, one a column."""
+"""The collectives whose nodes have a block for each node at the beginning, one a column."""
 
 
 def before(collective: str) -> Blocks:

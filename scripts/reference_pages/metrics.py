@@ -58,7 +58,7 @@ def metrics_page() -> str:
 
 
 def glossary_terms() -> dict[str, str]:
-    """Return the meaning by term: of equal terms the first, which is about a run; terms of one row share its meaning."""
+    """Return the meaning by term: of equal terms the first, about a run; terms of one row share its meaning."""
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
     terms = [(term.strip(), meaning) for names, meaning in rows for term in re.sub(r"\(.*?\)", "", names).split(",")]
     return dict(reversed(terms))

@@ -220,7 +220,7 @@ def no_patch(_say: Say) -> None:
 
 
 class Experiment:
-    """A coordinator forked from this process into `folder`, which reports its progress through a pipe.
+    """A coordinator forked from this process into `folder`. It reports its progress through a pipe.
 
     `patch(say)` runs first in the fork and may replace functions there; `say(name)` reports a mark. At the end of the
     context all processes are killed, and the folder is removed unless `keep` is set.
@@ -289,7 +289,7 @@ class Experiment:
         return None
 
     def hosts(self) -> list[psutil.Process]:
-        """Return its hosts, in the order in which they were forked."""
+        """Return its hosts, in the order of forking."""
         with contextlib.suppress(psutil.Error):
             parent = self.parent()
             return sorted(parent.children(), key=lambda host: host.pid) if parent else []

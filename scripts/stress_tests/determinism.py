@@ -30,7 +30,7 @@ DISTURBANCES = ("events", "late", "packets", "ranks", "coordinator")
 
 @functools.cache
 def report(disturbance: str) -> None:
-    """Report a disturbance once per process; not through the log, which each host would have to import."""
+    """Report a disturbance once per process; not through the log: each host would have to import it."""
     os.write(2, _report_of(disturbance).encode() + b"\n")
 
 

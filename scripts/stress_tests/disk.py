@@ -1,7 +1,7 @@
 """Full, read-only or vanished disks, failing logs, clock changes: a clear error and no partial file.
 
-As root the experiments mount small file systems; otherwise only the size of files is limited. Each experiment on a healthy
-disk runs beside a complete earlier run, which must not be changed.
+As root the experiments mount small file systems; otherwise only the size of files is limited. Each experiment on a
+healthy disk runs beside a complete earlier run, and must not change it.
 """
 
 import contextlib

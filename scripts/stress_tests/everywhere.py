@@ -2,7 +2,7 @@
 
 Drivers: hosts on this machine with one and with three ranks each, hosts that join, and containers where an engine answers
 and has the image; each runs scenarios in lock-step. Surroundings: two seeds of hash randomisation, another locale, another
-time zone, another user. Every other Python gets an environment with the packages of requirements.lock, which needs a package
+time zone, another user. Every other Python gets an environment with the packages of requirements.lock, from a package
 registry. Pythons are found on the PATH, among the versions of pyenv, and in TESTBENCH_PYTHONS, separated by colons.
 """
 
@@ -38,7 +38,7 @@ class Surroundings(NamedTuple):
 
 
 def surroundings() -> list[Surroundings]:
-    """Return the surroundings in which this machine can run programs."""
+    """Return the surroundings that this machine can run programs in."""
     listed = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout.split()
     # One with another alphabet or another order of letters, if there is one.
     other = next((name for name in listed if name not in ("C", "POSIX", "C.utf8", "en_US.utf8")), "POSIX")

@@ -1,9 +1,9 @@
 """Fuzz every decoder and handshake: coverage-guided, each target in its own process with bounded memory and time.
 
-Needs atheris, which nothing else uses: `pip install atheris` in the environment of the scripts. A target ends after its
+Needs atheris (nothing else uses it): `pip install atheris` in the environment of the scripts. A target ends after its
 number of inputs, eleven million for all of them in a quarter of an hour. A crash, an input that takes longer than a few
-seconds and excessive memory end it earlier and are problems. The inputs that reach new code are kept in tests/corpus, if
-they are small, and begin the next run.
+seconds and excessive memory end it earlier and are problems. The inputs that reach new code are kept in tests/corpus,
+if they are small, and begin the next run.
 """
 
 import hashlib

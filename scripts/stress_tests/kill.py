@@ -2,10 +2,10 @@
 
 A coordinator in its own process reports its phase; at a mark drawn by the seed a signal goes to the coordinator, one host,
 half of the hosts, or the process that forked them. Then the run must end before the deadline, and no process, temporary
-file or unfinished run directory may be left, except those of a coordinator that was itself killed, which
-`coordinator clean` removes. A stored run must be readable and be `undecided`, or have the complete history and `holds` (a
-run that is interrupted after everything was written is valid). The same is tried with hosts in containers if the image
-exists: then no container, network or record may be left either.
+file or unfinished run directory may be left, except those of a coordinator that was itself killed: `coordinator clean`
+removes them. A stored run must be readable and be `undecided`, or have the complete history and `holds` (a run that is
+interrupted after everything was written is valid). The same is tried with hosts in containers if the image exists: then
+no container, network or record may be left either.
 """
 
 import contextlib

@@ -29,7 +29,7 @@ TREES = (
     "mesh:3x3 bfs-tree",
 )
 LATEST = 14
-"""The last step at which faults end."""
+"""The last step when faults end."""
 ON_HOSTS = 25
 """One in this number of runs in lock-step is repeated over hosts."""
 CLAIMS = ("waiting_nodes", "settling_steps", "settling_seconds")
@@ -136,7 +136,7 @@ def attempt(budget: Budget, timed: bool, number: int) -> Attempt:
 
 
 def problems(case: Any) -> list[str]:
-    """Return the claims about the end of a run that fail, and waiting nodes about which the run says nothing."""
+    """Return the claims about the end of a run that fail, and waiting nodes that the run says nothing about."""
     from coordinator.results.claims import Verdict
 
     found = [
@@ -192,7 +192,7 @@ def by_hand(budget: Budget, number: int) -> Attempt:
 def arrivals(
     parents: Mapping[str, str], outages: Mapping[tuple[str, str], range], after: int, *, back_off: bool
 ) -> dict[str, int]:
-    """Return by node the step in which the first copy arrives."""
+    """Return by node the step when the first copy arrives."""
     found: dict[str, int] = {}
 
     def step_of(node: str) -> int:

@@ -1,7 +1,7 @@
 """Mutation testing: change the code of the core in one place; its tests must fail.
 
 A mutant is one change of the syntax tree of a module: a replaced operator, comparison or constant, or an omitted statement.
-It is applied to a copy of the project, in which the tests of the module run. A mutant survives if they pass.
+It is applied to a copy of the project, where the tests of the module run. A mutant survives if they pass.
 """
 
 import ast
@@ -138,7 +138,7 @@ def run_tests(budget: Budget, chosen: list[tuple[str, str, str]], number: int) -
 
 
 def _pass(command: list[str], project: Path, environment: dict[str, str]) -> bool | None:
-    """Return whether tests pass; None if they do not end in time, which an endless loop and a busy machine explain."""
+    """Return whether tests pass; None if they do not end in time, because of an endless loop or a busy machine."""
     try:
         done = subprocess.run(command, cwd=project, env=environment, capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:

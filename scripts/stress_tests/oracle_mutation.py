@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from stress_tests.common import Attempt, Budget, Row
 
 ROWS = 6
-"""Rows per history to which every mutation is applied."""
+"""Rows per history for every mutation."""
 
 
 def change_rows(rows: int, number: int) -> Attempt:

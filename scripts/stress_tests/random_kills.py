@@ -48,7 +48,7 @@ TIMED: Values = {
     "lateness_limit": 1.0,
     "worst_lateness_limit": 1e9,
 }
-"""Slow enough for a machine on which several networks run at once."""
+"""Slow enough for a machine that runs several networks at once."""
 CONDITIONS: tuple[Values, ...] = (
     STEPS,
     STEPS | {"fault_knowledge": "neighbours"},
@@ -175,7 +175,7 @@ def differences(expected: Expected, status: int, experiment: Experiment) -> list
 
 
 def unplanned(budget: Budget, ends: Mapping[int, tuple[str, float]], number: int) -> Attempt:
-    """Return one run of which a host is killed at a random moment; `ends`: hash of each run and how long its hosts live."""
+    """Return one run with a host killed at a random moment; `ends`: hash of each run and how long its hosts live."""
     draw = random.Random(budget.seed * 1_000_033 + number)
     which = number % len(ends)
     whole, seconds = ends[which]

@@ -68,9 +68,7 @@ def cases(command: str) -> list[Case]:
 
 
 def _settings(entry: type[Algorithm], network: Topology) -> Iterator[Case]:
-    """Yield the flags without which an algorithm would be refused for its port model or its message, whatever the
-    network.
-    """
+    """Yield the flags that an algorithm needs, or it would be refused for its port model or its message on any network."""
     size = min(MOST_BYTES, max(SMALL_BYTES, BLOCK_BYTES * network.order)) if entry.collective in VECTOR else SMALL_BYTES
     flags = ("--port-model", str(entry.port_models[0]), "--message-bytes", str(size))
     yield flags
@@ -88,7 +86,7 @@ FURTHER = {
 
 
 def attempt(budget: Budget, chosen: list[Case], number: int) -> Attempt:
-    """Run one command in a process of its own, which the kernel ends beyond its limits."""
+    """Run one command in a process of its own that the kernel ends beyond its limits."""
     del budget
     case = chosen[number]
     pipe, its = FORK.Pipe(duplex=False)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from stress_tests.common import TIMED_OUT, Budget, Row, Usage, open_files, usage
 
 SAMPLES = 8
-"""Number of memory samples; the first half of the runs fills caches, after which nothing may grow."""
+"""Number of memory samples; the first half of the runs fills caches; nothing may grow afterwards."""
 GROWTH_BYTES_PER_RUN = 4 * 1024
 GROWTH_BLOCKS_PER_RUN = 1.0
 """Objects and tables of Python that each run may leave behind. A run in memory makes tens of thousands."""

@@ -38,7 +38,7 @@ SAMPLES = 40
 SETTLED = 0.2
 """Share of the trials that fill caches before memory is compared."""
 LAST_STEP = 4
-"""The last step in which a fault begins."""
+"""The last step when a fault begins."""
 ALLOWED_GROWTH = Usage(rss=12 * 2**20, descriptors=2, processes=1)
 """Allowed growth after that."""
 

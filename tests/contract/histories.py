@@ -137,8 +137,8 @@ def history_on(case: AlgorithmCase, trees: Trees) -> Records | None:
 def a_collective_over_a_wrong_tree_does_not_hold(case: AlgorithmCase) -> None:
     """Claims are about the correct tree. An algorithm that refuses to run on a wrong tree counts as detected.
 
-    A wrong tree on which the history is the same, hop for hop, is no mistake of the run: a reduce goes by parents, so
-    another list of children often changes nothing. It must not be so for all wrong trees.
+    A wrong tree with the same history, hop for hop, is no mistake of the run: a reduce goes by parents, so another list
+    of children often changes nothing. It must not be so for all wrong trees.
     """
     right = case.trees
     assert right is not None

@@ -18,7 +18,7 @@ REASONS = (
     "ForestColl has trees of an allgather", "MSCCL has no collective unicast", "which is no tree",
     "receives chunk", "its schedule cannot be written",
 )  # fmt: skip
-"""Parts of the reasons for which a schedule in fixed steps has no file of a format."""
+"""Parts of the reasons why a schedule in fixed steps has no file of a format."""
 
 
 @check(6, ONCE)

@@ -145,7 +145,7 @@ VARIANTS: dict[type[Trees], Make] = {
     ],
 }
 NOT_SPANNING = {phased.PrintedTree}
-"""The algorithm as printed, which does not reach every node of two and more dimensions."""
+"""The algorithm as printed: it does not reach every node of two and more dimensions."""
 BUILDING_TABLES = {BalancedTree, GrownTree, NecklaceTree, ParentTrees, PartialTree, RotatedPaths}
 """Trees that every node computes as a table of the whole network."""
 

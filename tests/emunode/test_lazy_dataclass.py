@@ -52,7 +52,7 @@ def classes(decorate: Decorator) -> Mapping[str, Any]:
 
     @decorate(frozen=True, slots=True)
     class Slotted(Derived):
-        """A subclass with slots, for which both decorators do the same."""
+        """A subclass with slots: both decorators do the same for it."""
 
         last: int = 2
 

@@ -1,4 +1,4 @@
-"""The step loop: when it ends, in which steps faults begin, and what it yields."""
+"""The step loop: when it ends, when faults begin, and what it yields."""
 
 from typing import NamedTuple
 

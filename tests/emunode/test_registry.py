@@ -284,7 +284,7 @@ def test_a_claim_about_an_unknown_metric_is_not_registered(entry: type[Algorithm
 @pytest.mark.exhaustive(one_in=10)
 @pytest.mark.parametrize("entry", ALGORITHMS.values(), ids=map("-".join, ALGORITHMS))
 def test_algorithms_of_the_package_claim_known_metrics(entry: type[Algorithm], monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are not checked at registration, which would slow down every command."""
+    """They are not checked at registration: that would slow down every command."""
     named: set[str] = set()
     post_init = Claim.__post_init__
 

@@ -56,7 +56,7 @@ def prints(path: Path) -> list[int]:
 
 
 def test_everything_is_printed_by_this_function() -> None:
-    """`rich` has a console of its own, which escapes too."""
+    """`rich` has a console of its own, and it escapes too."""
     allowed = {Path("emunode/terminal.py")}
     found = {
         f"{path.relative_to(ROOT)}:{line}"

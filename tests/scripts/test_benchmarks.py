@@ -192,7 +192,7 @@ def test_every_implementation_answers_every_question(way: str) -> None:
 
 @pytest.fixture
 def no_peers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which nothing optional is installed."""
+    """A machine without anything optional installed."""
     monkeypatch.setattr(simulators, "python_with", lambda _: None)
     monkeypatch.setattr(mininet, "PYTHON", "/nowhere/python3")
     monkeypatch.setattr("shutil.which", lambda _: None)

@@ -15,7 +15,7 @@ from tests.command_line import ROOT, command, run_process
 
 GALLERY = read_gallery()
 LONG = {"fragopoulou-akl-1996", "fragopoulou-akl-1993", "tseng-sheu-1997"}
-"""Reproductions of several seconds, of which the tests of `coordinator.papers` hold every row."""
+"""Reproductions of several seconds; the tests of `coordinator.papers` hold every row of them."""
 
 
 def is_long(entry: Entry) -> bool:

@@ -18,7 +18,7 @@ FAR = UnitCosts(send=3.0, take=2.0, work=5.0, latency=500.0)
 
 
 def full_tree(fan_out: int, levels: int) -> list[int]:
-    """Return the parents of a tree in which every host but the last level has `fan_out` children."""
+    """Return the parents of a tree with `fan_out` children of every host but the last level."""
     hosts = sum(fan_out**level for level in range(1, levels + 1))
     return [host // fan_out - 1 for host in range(hosts)]
 

@@ -16,7 +16,7 @@ from coordinator.planning.plan import Plan
 
 MININET = "Mininet"
 PYTHON = "/usr/bin/python3"
-"""Debian's interpreter, for which Debian's Mininet is installed."""
+"""Debian's interpreter: Debian's Mininet is installed for it."""
 INSTALL = "apt-get install mininet"
 NAMESPACES = ("unshare", "--net", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc")
 """It sees no interface but its own, and whatever it leaves is gone with it."""

@@ -11,11 +11,11 @@ BUFFER_BYTES = 256 * 1024
 ORDER = bytes(24)
 """A message of about the size of an order to open a step, or of the report of an idle step."""
 RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER value with which close() leaves no socket in TIME_WAIT for the next measurement."""
+"""SO_LINGER value that makes close() leave no socket in TIME_WAIT for the next measurement."""
 
 
 class Growth:
-    """Bytes by which the proportional set size of this process has grown since construction."""
+    """Growth of the proportional set size of this process since construction, in bytes."""
 
     def __init__(self) -> None:
         self._before = _private_bytes()
@@ -34,7 +34,7 @@ def _private_bytes() -> int:
 
 @contextlib.contextmanager
 def echoing(hosts: int, echo: Callable[[socket.socket], None]) -> Iterator[list[socket.socket]]:
-    """Provide connections to `hosts` forked processes, in each of which `echo` serves its own until that ends."""
+    """Provide connections to `hosts` forked processes; in each, `echo` serves the connection until that ends."""
     near: list[socket.socket] = []
     pids: list[int] = []
     try:

@@ -1,4 +1,4 @@
-"""Sampling profiler of host processes, which Python imports at its start if this folder is in PYTHONPATH.
+"""Sampling profiler of host processes. Python imports it at its start if this folder is in PYTHONPATH.
 
 SIGUSR1 starts to sample, SIGUSR2 stops and writes `{"file:line": samples}` to BENCH_SAMPLES/PID.json. A timer of processor
 time ticks, so a host that waits takes no samples; a tick during a system call counts for the line that called. Standard

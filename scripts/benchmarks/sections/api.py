@@ -1,6 +1,6 @@
 """Several runs by the Python API in one program, beside as many commands.
 
-Commands: one process per run, each of which imports everything and writes a run directory. Program: one process that imports
+Commands: one process per run; each imports everything and writes a run directory. Program: one process that imports
 `coordinator`, runs the same scenarios in memory and reads their verdicts.
 """
 

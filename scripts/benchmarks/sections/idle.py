@@ -1,4 +1,4 @@
-"""Idle step: time of a step in which nothing happens, over several hosts.
+"""Idle step: time of a step without any event, over several hosts.
 
 Bare: a process sends an order to as many other processes and waits for all reports. The other implementations do the same,
 and so does the step of all hosts. An idle step has no host with work, so no order is sent.
@@ -25,7 +25,7 @@ QUICK_CASES = ((2, None),)
 
 
 async def idle_step(plan: Plan, steps: int, everyone: bool = False) -> float:
-    """Return milliseconds of an idle step, in which all hosts report if `everyone`."""
+    """Return milliseconds of an idle step; all hosts report if `everyone`."""
     async with network_up(plan) as network:
         first = 1
         while (await network.step(first, ())).busy:

@@ -1,4 +1,4 @@
-"""Links: rate at which a run's links come up (authenticated by both sides), beside a bare loop of connect and accept."""
+"""Links: rate of a run's new links (authenticated by both sides), beside a bare loop of connect and accept."""
 
 from collections.abc import Iterator
 from functools import partial

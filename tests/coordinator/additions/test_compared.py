@@ -1,4 +1,4 @@
-"""Comparison of results: the elements that differ, and the first addition at which the trees part."""
+"""Comparison of results: the elements that differ, and the first addition where the trees part."""
 
 from pathlib import Path
 

@@ -134,7 +134,7 @@ def test_a_different_result_fails_the_campaign() -> None:
 
 
 def test_a_broken_promise_is_counted_and_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 1,771 sets 341 lose a node to a third crash; in one of them nothing arrives, which decides no claim."""
+    """Of 1,771 sets 341 lose a node to a third crash; in one of them nothing arrives, and no claim is decided."""
     monkeypatch.setattr(DisjointTreesBroadcast, "tolerated_faults", property(lambda self: self.spec.redundancy))
     store, _ = done(grid_of("all:nodes=3", "all:nodes=2;links=1", trials=20_000))
     found = rows(store)

@@ -192,7 +192,7 @@ def test_what_paths_do_not_decide(algorithm: str, faults: str, values: dict[str,
      ("silent-ports=1:0.5", {}, "faults")],
 )  # fmt: skip
 def test_random_faults_have_no_certificate(faults: str, values: dict[str, Any], field: str) -> None:
-    """Two trees lose a message where both copies are lost, which one run of each set need not show."""
+    """Two trees lose a message where both copies are lost; one run of each set need not show that."""
     with pytest.raises(ScenarioError, match="one run of each set proves nothing") as caught:
         certify_scenario(Case("star:4 broadcast edt x=2", **values).scenario, [faults], None, 1, lambda *_: None)
     assert caught.value.field == field

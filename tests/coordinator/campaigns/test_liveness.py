@@ -1,4 +1,4 @@
-"""Campaigns that end all faults: every trial is held to its bound, and the others say which rule waits for what."""
+"""Campaigns that end all faults: every trial is held to its bound, and the others name what waits, and for what."""
 
 import pytest
 

@@ -42,7 +42,7 @@ def test_order_statistics_cover_a_quantile(trials: int, share: float) -> None:
 
 
 def downtime(faults: list[Fault], end: int, *, steps: bool) -> tuple[int, int]:
-    """Return the steps or nanoseconds before `end` in which nodes, and links, are down."""
+    """Return the steps or nanoseconds before `end` when nodes, and links, are down."""
     nodes, links, crashed = 0, 0, dict[int, int]()
     for fault in faults:
         match fault:

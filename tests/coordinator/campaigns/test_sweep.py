@@ -63,7 +63,7 @@ def test_rows_have_the_metric_its_prediction_and_its_bound() -> None:
 
 
 def test_the_bound_is_that_of_every_algorithm() -> None:
-    """Breadth-first broadcast claims at least 8 blocks on P_4, of which 23/3 are due to any algorithm."""
+    """Breadth-first broadcast claims at least 8 blocks on P_4; 23/3 of these are due to any algorithm."""
     (row,) = sweep(["pancake:4"], "allgather", ["bfb-packed"], "transfer_bytes", message_bytes=48).rows
     assert (row["measured"], row["bound"], row["ratio"]) == (8 * 48, 23 * 48 // 3, 1.0435)
 

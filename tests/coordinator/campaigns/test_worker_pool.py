@@ -101,7 +101,7 @@ def test_stopped_child_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unloaded")
 def test_the_output_of_a_plugin_is_no_answer(tmp_path: Path) -> None:
-    """A plug-in prints, through a child process too, and reads standard input, which is for trials."""
+    """A plug-in prints, through a child process too, and reads standard input, though that is for trials."""
     plugin = tmp_path / "noisy.py"
     plugin.write_text(NOISY)
     scenario = SCENARIO.model_copy(update={"plugin": load_plugins([str(plugin)]), "algorithm": "noisy"})

@@ -61,7 +61,7 @@ def call_of(patch: pytest.MonkeyPatch, command: str, words: Sequence[str], direc
 
 
 def as_values(call: Any) -> list[Any]:
-    """Return the parts of a call without the classes of records, of which cyclopts gets subclasses."""
+    """Return the parts of a call without the classes of records, since cyclopts gets subclasses of them."""
     return [vars(part) if hasattr(part, "__dataclass_fields__") else part for part in call]
 
 

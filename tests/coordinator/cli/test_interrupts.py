@@ -1,4 +1,4 @@
-"""SIGINT at moments at which an exception would do damage, in processes of their own: a library loads parts only once."""
+"""SIGINT at moments when an exception would do damage, in processes of their own: a library loads parts only once."""
 
 import subprocess
 import sys

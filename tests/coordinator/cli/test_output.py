@@ -44,7 +44,7 @@ def test_a_closed_pipe_changes_no_status(tmp_path: Path, line: str, status: int,
 
 
 def test_a_closed_stream_is_no_error(tmp_path: Path) -> None:
-    """Its number must not go to another file, into which the output would then be written."""
+    """Its number must not go to another file, or the output would then be written there."""
     line = " ".join(command(f"coordinator {RUN} --out there"))
     assert run_process(tmp_path, ["bash", "-c", f"{line} >&- 2>&- <&-"]).status == 0
     assert json.loads((tmp_path / "there" / "summary.json").read_text())["verdict"] == "holds"

@@ -24,7 +24,7 @@ def fail(self, *arguments):
 
 setattr(ForwardRule, where, fail)
 """
-"""A `sitecustomize` module, which host processes import too: an algorithm with a bug."""
+"""A `sitecustomize` module (host processes import it too): an algorithm with a bug."""
 
 
 # --- an algorithm with a bug -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`coordinator run`: what it prints and which files it leaves."""
+"""`coordinator run`: its output and the files that it leaves."""
 
 import json
 from pathlib import Path

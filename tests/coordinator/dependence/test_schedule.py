@@ -1,4 +1,4 @@
-"""Schedules: what a fold depends on, and which segments share packets."""
+"""Schedules: what a fold depends on, and the segments that share packets."""
 
 from coordinator.dependence.schedule import BEGIN, due_messages, trace
 from emunode.algorithms.folding import FoldingSchedule

@@ -1,4 +1,4 @@
-"""Archives of runs, and the checkers of the documentation, which run as programs of their own and share no code."""
+"""Archives of runs, and the checkers of the documentation: programs of their own that share no code."""
 
 import json
 import subprocess

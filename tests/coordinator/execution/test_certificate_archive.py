@@ -1,4 +1,4 @@
-"""Archives of certificates, and their checkers in docs/checkers, which run as programs of their own."""
+"""Archives of certificates, and their checkers in docs/checkers: programs of their own."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The step from which on a loss was inevitable, held against an enumeration of all steps."""
+"""The step that made a loss inevitable, held against an enumeration of all steps."""
 
 from random import Random
 

@@ -36,10 +36,10 @@ def because(case: Case) -> list[str]:
 
 
 def arrivals(down: Mapping[tuple[str, str], range], after: int, back_off: bool) -> dict[str, int]:
-    """Return the step in which each node of the tree receives one segment while directed links are down in some steps.
+    """Return the step when each node of the tree receives one segment while directed links are down in some steps.
 
     The parent sends in the step after its receipt, then again after each time-out, until a copy crosses: the attempts of
-    facts about stop and wait, without acknowledgements, which decide nothing about a first copy.
+    facts about stop and wait, without acknowledgements: these decide nothing about a first copy.
     """
     found = {"000": 0}
     for node, parent in TREE.items():

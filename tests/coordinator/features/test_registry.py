@@ -38,7 +38,7 @@ def dropped_in(result: RunResult) -> list[dict[str, Any]]:
 
 
 class ShortSteps(Feature):
-    """An example: nodes with short steps, in which a node may send over two ports only, and only in two steps."""
+    """An example: nodes with short steps. A node may send over two ports only, and only in two steps."""
 
     name = "short-steps"
     metrics = frozenset({"widest_fan_out"})

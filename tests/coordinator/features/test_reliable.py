@@ -20,7 +20,7 @@ LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
 
 
 def receipts(result: MemoryRun) -> dict[str, int]:
-    """Return the step in which each node receives its first copy, by label."""
+    """Return the step when each node receives its first copy, by label."""
     label = result.plan.topology.label
     firsts = result.journal.filter(pl.col("outcome") == "first").select("receiver", "step").collect()
     return {label(rank): step for rank, step in firsts.iter_rows()}

@@ -1,4 +1,4 @@
-"""Times of packets on which protocols count, against the packets of runs under the timed clock."""
+"""Times of packets that protocols count on, against the packets of runs under the timed clock."""
 
 import pytest
 

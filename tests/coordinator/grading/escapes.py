@@ -1,11 +1,11 @@
 """Escapes from a submission's process, and a program that tries them: `python escapes.py ORDER`, with an order in JSON.
 
 Every escape is a function that returns if it succeeds, and raises OSError (or ends its process) if it is refused. For files
-and signals its word is not enough: the program, which stays outside, looks at the file and at the process to be hit.
-So the same code is tried without confinement, where it has to succeed if the machine permits it at all.
+and signals its word is not enough: the program stays outside, and looks at the file and at the process to be hit. So
+the same code is tried without confinement, where it has to succeed if the machine permits it at all.
 
 The program makes the victims, becomes the user of the order, enters the namespaces of the order's layers, and forks one
-process for each escape, which confines itself by these layers as the process of a submission does.
+process for each escape. This process confines itself by these layers as the process of a submission does.
 """
 
 import contextlib
@@ -112,7 +112,7 @@ class Escape:
 ESCAPES: Final[list[Escape]] = []
 FILTER: Final = frozenset({Layer.FILTER})
 FILES: Final = FILTER | {Layer.ROOT, Layer.OTHER_USER}
-"""For changes of attributes of files, which Landlock does not know."""
+"""For changes of attributes of files: Landlock does not know these."""
 OPENS: Final = FILES | {Layer.LANDLOCK}
 PLACES: Final = FILTER | {Layer.ROOT, Layer.LANDLOCK}
 """For files that all users may open."""

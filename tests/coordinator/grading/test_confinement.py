@@ -24,7 +24,7 @@ def test_a_private_interpreter_rules_out_another_user(tmp_path: Path) -> None:
 
 
 def test_submission_cannot_have_its_grader_killed(tmp_path: Path) -> None:
-    """By the owner of a pipe, which no rule about signals sees."""
+    """By the owner of a pipe: no rule about signals sees it."""
     found = graded(
         tmp_path,
         flood(

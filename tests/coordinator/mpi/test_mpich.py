@@ -16,7 +16,7 @@ from emunode.errors import RunError
 from tests.mpi_support import played_library
 
 MPICH = os.environ.get("TESTBENCH_MPICH", "")
-"""The mpiexec of an installed MPICH, which tests use if it is named."""
+"""The mpiexec of an installed MPICH, for tests if it is named."""
 
 
 def test_a_folder_with_mpichversion_is_an_mpich(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_clean_cancels_the_job_of_a_killed_coordinator(slurm: Mapping[str, str],
 def test_a_coordinator_killed_in_its_allocation_leaves_no_job(
     inside: str, slurm: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """Its hosts are another step of the same job, which Slurm knows nothing of; they end by themselves."""
+    """Its hosts are another step of the same job. Slurm knows nothing of it, and they end by themselves."""
     run = [*command(ENDLESS), "--driver", "slurm", "--out", str(tmp_path / "out")]
     if inside == "a step":
         line = ["salloc", "--nodes=2", "--ntasks=4", "srun", "--mpi=none", "--ntasks=1", "--nodes=1", *run]

@@ -215,7 +215,7 @@ def test_an_image_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def altered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Have the driver use an image in which a command was run."""
+    """Have the driver use an image after running a command in it."""
     tag = f"{HOST_IMAGE}-altered"
 
     def alter(command: str) -> None:

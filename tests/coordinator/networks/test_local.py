@@ -84,7 +84,7 @@ class Coordinator(Running):
         return None
 
     def hosts(self) -> list[psutil.Process]:
-        """Return its hosts, in the order in which they were forked."""
+        """Return its hosts, in the order of forking."""
         with suppress(psutil.NoSuchProcess):
             parent = self.parent()
             children = parent.children() if parent else []
@@ -109,7 +109,7 @@ class Coordinator(Running):
         return json.loads(file.read_text())  # type: ignore[no-any-return]
 
     def listening_port(self, pid: int) -> tuple[str, int]:
-        """Return the address at which its process `pid` listens."""
+        """Return the address where its process `pid` listens."""
         (address,) = (
             connection.laddr
             for connection in psutil.Process(pid).net_connections("tcp")
@@ -240,7 +240,7 @@ def test_a_run_can_be_interrupted_at_any_time(start: Start, moment: str, stop: s
 
 
 def test_a_stopped_parent_of_all_hosts_ends_the_run_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the limit on silence, which is 30 s and shortened here."""
+    """Within the limit on silence (30 s, shortened here)."""
     assert LocalLaunch.join_seconds <= control.STALL_SECONDS == 30
     monkeypatch.setattr(LocalLaunch, "join_seconds", 0.5)
     stopped: list[psutil.Process] = []

@@ -1,4 +1,4 @@
-"""Which host processes are killed or stopped for faults of ranks. No process is started here."""
+"""Host processes that are killed or stopped for faults of ranks. No process is started here."""
 
 import pytest
 

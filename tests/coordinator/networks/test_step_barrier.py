@@ -1,4 +1,4 @@
-"""Steps are ordered of hosts with work only; which hosts those are is computed anew from the journal of memory."""
+"""Steps are ordered of hosts with work only; these hosts are computed anew from the journal of memory."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.scenarios import Case
 
 
 class Orders(ControlChannel):
-    """A channel that notes which hosts are ordered."""
+    """A channel that notes the hosts with orders."""
 
     def __init__(self, hosts: int) -> None:
         self.hosts = {index: ConnectedHost(-1, index, 0, "", "") for index in range(hosts)}

@@ -156,7 +156,7 @@ def test_a_link_that_is_healed_is_one_whose_faults_end(spec: str, tmp_path: Path
 
 
 def test_a_hop_that_the_times_of_the_faults_rule_out_is_counted(tmp_path: Path) -> None:
-    """The judge is given a history in which what was lost has arrived."""
+    """The judge is given a history with lost packets that arrive."""
     result = run_scenario(tmp_path / "run", **cube("crash:001@30ms"))
     path = result.path / "journal.parquet"
     journal = pl.read_parquet(path)

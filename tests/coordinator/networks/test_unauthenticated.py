@@ -262,7 +262,7 @@ JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0)
 
 @asynccontextmanager
 async def host() -> AsyncIterator[tuple[int, bytes, trio.SocketStream]]:
-    """Provide host 1 of two, which runs ranks 3 to 5 and waits for links; its port, its nonce, and its control
+    """Provide host 1 of two with ranks 3 to 5, waiting for links; its port, its nonce, and its control
     connection.
     """
     ours, its = socket.socketpair()

@@ -30,7 +30,7 @@ GOLDEN_FAMILIES = {
 }  # fmt: skip
 """The names of families in the golden numbers."""
 MET = {"star", "hypercube", "ej", "gaussian", "torus"}
-"""The families of the table on which both bounds are met."""
+"""The families of the table that meet both bounds."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_measured_times_are_the_computed_ones(run_cache: RunCache, n: int) -> No
 
 
 def test_golden_transfer_times() -> None:
-    """T_B and the bound of every network of the table for which there is a golden number."""
+    """T_B and the bound of every network of the table with a golden number."""
     golden = {}
     for row in golden_rows("any", "bfb"):
         family, _, parameters = row["graph"].partition("_")

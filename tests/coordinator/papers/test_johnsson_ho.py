@@ -423,7 +423,7 @@ def test_a_family_of_two_trees_is_found() -> None:
 
 
 def test_a_chain_with_a_heavy_end_violates_lemma_3_16(run_cache: RunCache) -> None:
-    """A path 0 - 1 - 3 of which 3 has two children: 1 has fewer nodes at distance 1 than 3."""
+    """A path 0 - 1 - 3 with two children of 3: 1 has fewer nodes at distance 1 than 3."""
     trial = run_cache.run("hypercube:3", "broadcast", "sbt", port_model="all-port", message_bytes=60)
     behind = lemmas.nodes_behind({1: 0, 3: 1, 2: 3, 7: 3})
     assert (behind[1][1], behind[3][1]) == (1, 2)

@@ -1,4 +1,4 @@
-"""Placements by name: what is refused, and the history of runs, which no placement changes."""
+"""Placements by name: what is refused, and the history of runs: no placement changes it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

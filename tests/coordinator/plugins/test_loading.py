@@ -105,7 +105,7 @@ def test_joined_hosts_run_a_plug_in_only_if_they_allow_it(start: Start, tmp_path
 
 @pytest.fixture
 def stored(tmp_path: Path) -> RunResult:
-    """Provide a run with a plug-in, which is not loaded any more."""
+    """Provide a run with a plug-in that is not loaded any more."""
     result = run_scenario(tmp_path / "stored", **ONE_WAY, plugin=load_plugins([str(CYCLE)]))
     forget_plugins()
     return result

@@ -171,7 +171,7 @@ DRAWN = """((at) => {
     fills: circles.map((node) => node.getAttribute("fill")),
   };
 })(%d)"""
-"""What the map shows at one position of the slider: the nodes at which lines begin and end, and the colours of nodes."""
+"""What the map shows at one position of the slider: the nodes where lines begin and end, and the colours of nodes."""
 
 
 class Run(NamedTuple):

@@ -86,7 +86,7 @@ def timetable_of(plan: Plan) -> Timetable:
 
 
 def late_by(seconds: float, **values: object) -> Conclusion:
-    """Return the conclusion of a timed run in which only one packet in the middle is late."""
+    """Return the conclusion of a timed run with one late packet, in the middle."""
     plan = Case(TIMED, **values).plan
     timetable = timetable_of(plan)
     times = np.frombuffer(timetable.times(), dtype=TIME_RECORD).copy()
@@ -201,7 +201,7 @@ def test_delivering_nothing_is_wrong_unless_faults_explain_it() -> None:
 def test_a_crash_after_the_last_step_takes_no_delivery_away(
     values: dict[str, object], due: tuple[int, int] | None
 ) -> None:
-    """Beside a byzantine node, which changes no step."""
+    """Beside a byzantine node: it changes no step."""
     faults = ["crash:4321@99", "byzantine:2134@2"]
     late = Case(values, topology="star:4", fault=faults).run.summary
     without = Case(values, topology="star:4", fault=faults[1:]).run.summary

@@ -84,7 +84,7 @@ class Again:
 
 
 class OneLeafSendsThrice(GreedyReduce):  # type: ignore[valid-type, misc]
-    """A reduce in which a neighbour of the root repeats itself."""
+    """A reduce with a neighbour of the root that repeats itself."""
 
     def rule(self, view: LocalView) -> Rule:
         return SendsThrice(self, view) if view.rank == LAST else FoldRule(self, view)

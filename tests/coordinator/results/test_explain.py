@@ -1,4 +1,4 @@
-"""The first row in which two histories part, and the hops and faults that a state depends on."""
+"""The first row where two histories part, and the hops and faults that a state depends on."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Correct runs are never `violated`: classes of scenarios in which they once were."""
+"""Correct runs are never `violated`: classes of scenarios where they once were."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Metrics of one's own: where they appear, which runs have them, and what is refused."""
+"""Metrics of one's own: where they appear, the runs that have them, and what is refused."""
 
 from collections.abc import Iterator
 from pathlib import Path

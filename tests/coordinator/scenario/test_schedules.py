@@ -31,7 +31,7 @@ def case_of(path: Path, *faults: str, **values: object) -> Case:
 
 
 def lost(hops: Iterable[GivenHop], outage: tuple[int, int], data: int) -> int:
-    """Return the (rank, chunk) pairs of an allgather or broadcast that a directed link which carries nothing costs."""
+    """Return the (rank, chunk) pairs of an allgather or broadcast that a directed link without packets costs."""
     hops = sorted(hops)
     wanted = {(rank, hop.origin, hop.segment) for hop in hops for rank in range(data) if rank != hop.origin}
     has: dict[tuple[int, int, int], int] = {}

@@ -127,7 +127,7 @@ def test_wire_format() -> None:
 
 
 def with_attribute(first: Path, attribute: bytes) -> None:
-    """Add an attribute to the metadata of a file, which replaces an earlier one of its name."""
+    """Add an attribute to the metadata of a file, in place of an earlier one of its name."""
     data = first.read_bytes()
     size, place = read_varint(data, 0)
     first.write_bytes(message(data[place : place + size] + part(2, attribute)) + data[place + size :])

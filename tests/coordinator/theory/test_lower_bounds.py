@@ -126,7 +126,7 @@ def optimum(graph: "networkx.Graph[int]", start: State, due: State, port_model: 
 
 
 def successors(graph: "networkx.Graph[int]", state: State, port_model: PortModel, duplex: Duplex) -> set[State]:
-    """Return every state after one step in which each arc carries one item or none."""
+    """Return every state after one step with one item or none on each arc."""
     found = {(state, frozenset[tuple[str, Rank]]())}
     for one, other in graph.edges:
         there, back = useful(state, one, other), useful(state, other, one)

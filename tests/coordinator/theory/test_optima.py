@@ -1,4 +1,4 @@
-"""Lower bounds against optimal numbers of steps, which `scripts/optima` computed with a solver and none of this code.
+"""Lower bounds against optimal numbers of steps; `scripts/optima` computed these with a solver and none of this code.
 
 The optima are of all connected networks of up to five nodes; a row without `steps` was not decided by the solver.
 """

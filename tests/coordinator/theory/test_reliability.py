@@ -427,7 +427,7 @@ def test_no_prediction_where_the_formula_does_not_apply(row: dict[str, str]) -> 
 @pytest.mark.parametrize("algorithm", ["edt redundancy=2", "bfs-tree", "greedy-tree"])
 @pytest.mark.parametrize("text", ["all:nodes=2", "all:links=1", "all:nodes=1;links=1@2"])
 def test_prediction_under_fault_knowledge(algorithm: str, knowledge: str, text: str) -> None:
-    """Nodes do not send to known faults, which costs no message. Trees built around known faults are not predicted."""
+    """Nodes do not send to known faults, and that costs no message. Trees built around known faults are not predicted."""
     scenario = Case(f"star:3 broadcast {algorithm}", fault_knowledge=knowledge).scenario
     theory = expected(make_plan(scenario), text)
     if (algorithm, knowledge) == ("bfs-tree", "all"):

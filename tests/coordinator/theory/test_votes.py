@@ -28,7 +28,7 @@ STRATEGIES: Final[Mapping[str, Callable[[int, int], Ballot]]] = {
     "equivocation": lambda broken, copies: Ballot(copies - broken, 0, broken),
     "silence": lambda broken, copies: Ballot(copies - broken, 0),
 }
-"""The votes of a receiver to which `broken` of `copies` paths contain a byzantine node, by their common strategy."""
+"""The votes of a receiver with a byzantine node on `broken` of `copies` paths, by the nodes' common strategy."""
 
 
 def sets_of(plan: Plan, size: int) -> Iterator[tuple[Rank, ...]]:

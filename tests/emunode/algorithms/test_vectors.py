@@ -1,4 +1,4 @@
-"""Allreduce and reduce-scatter: the vector of every rank, which algorithms with blocks cut into one block for each rank."""
+"""Allreduce and reduce-scatter: the vector of every rank, cut by algorithms with blocks into one block for each rank."""
 
 import pytest
 from hypothesis import given

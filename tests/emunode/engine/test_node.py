@@ -1,4 +1,4 @@
-"""The sans-IO node: what it sends and when, what it says of arrivals, and the promises to which it holds a rule."""
+"""The sans-IO node: what it sends and when, what it says of arrivals, and the promises that it holds a rule to."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence

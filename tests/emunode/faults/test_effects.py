@@ -1,4 +1,4 @@
-"""The effects that kinds of fault state, against the code by which the engines treat packets, on random faults."""
+"""The effects that kinds of fault state, against the engines' code for packets, on random faults."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -322,7 +322,7 @@ class Whim(LinkFault):
 
 @dataclass(frozen=True, slots=True)
 class Storm(Loss):
-    """A kind that loses other packets than the kind from which it inherits effects."""
+    """A kind that inherits its effects but loses other packets than its base."""
 
     form = "storm:A~B:RATE"
 

@@ -1,4 +1,4 @@
-"""The order in which a host writes packets, and links that end meanwhile."""
+"""The order of a host's written packets, and links that end meanwhile."""
 
 from collections.abc import Callable, Iterator
 from socket import socket

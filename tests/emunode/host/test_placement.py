@@ -1,4 +1,4 @@
-"""Which host runs which ranks: arithmetic that must agree with itself both ways."""
+"""The host of each rank, and the ranks of each host: arithmetic that must agree with itself both ways."""
 
 from array import array
 

@@ -21,7 +21,7 @@ def subsets(nodes: Nodes, most: int) -> Iterator[Nodes]:
 
 
 def last_change(topology: Topology, faults: int, *, clean: bool) -> int:
-    """Return the last step in which a node learns of something that one node knows at first, over all crashes.
+    """Return the last step when a node learns of something that one node knows at first, over all crashes.
 
     Nodes pass on what they learn in the next step. Of at most `faults` nodes each may crash in any step. In its last step
     it reaches any of its neighbours; if crashes are clean it reaches none.
@@ -30,7 +30,7 @@ def last_change(topology: Topology, faults: int, *, clean: bool) -> int:
 
     @cache
     def longest(informed: Nodes, fresh: Nodes, dead: Nodes) -> int:
-        """Further steps in which somebody learns it; `fresh` nodes have not passed it on yet."""
+        """Further steps when somebody learns it; `fresh` nodes have not passed it on yet."""
         if not fresh:
             return 0
         most = 0

@@ -66,7 +66,7 @@ def links_of(trees: Trees, ranks: Iterable[Rank]) -> "nx.Graph[Rank]":
 
 
 def last_step(algorithm: TreeCollective, dead: Iterable[Rank]) -> int:
-    """Return the last step in which anything arrives, in a run in memory; no packet is lost."""
+    """Return the last step with an arrival, in a run in memory; no packet is lost."""
     rows = play(MemoryEngine(algorithm), [Crash(1, rank) for rank in dead])
     found = list(ROW.iter_unpack(b"".join(rows)))
     assert len(found) == len(algorithm.reached)

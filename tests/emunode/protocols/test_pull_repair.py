@@ -1,4 +1,4 @@
-"""Rules by which nodes ask for what they miss: published figures, who is served, and what is asked for."""
+"""Rules for nodes that ask for what they miss: published figures, who is served, and what is asked for."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ def test_next_port_takes_the_published_steps(case: tuple[str, str], after: int) 
 
 
 def links_of(topology: Topology, rule: str, algorithm: TreeCollective) -> "nx.DiGraph[Rank]":
-    """Return the directed links by which a message can come under a rule: all of them, or the arcs of all trees."""
+    """Return the directed links that can carry a message under a rule: all of them, or the arcs of all trees."""
     graph: nx.DiGraph[Rank] = nx.DiGraph()
     graph.add_nodes_from(topology.ranks())
     for rank in topology.ranks():
@@ -158,7 +158,7 @@ def test_every_healthy_node_that_is_connected_is_served(data: st.DataObject) -> 
 
 
 def parse_models(network: str, name: str) -> tuple[PortModel, ...]:
-    """Return the port models of an algorithm under which it can be repaired."""
+    """Return the port models that let an algorithm be repaired."""
     models = type(algorithm_for(network, name, "next-port")).port_models
     return tuple(model for model in (PortModel.ALL_PORT, PortModel.ONE_PORT) if model in models)
 

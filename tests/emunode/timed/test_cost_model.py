@@ -1,4 +1,4 @@
-"""The cost of packets, and the times at which ports are busy; no clock, no socket."""
+"""The cost of packets, and the times when ports are busy; no clock, no socket."""
 
 import pytest
 

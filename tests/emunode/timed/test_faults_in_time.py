@@ -192,7 +192,7 @@ def scenarios(draw: st.DrawFn) -> tuple[tuple[str, str, str, str, dict[str, Any]
 def test_faults_by_steps_have_the_history_of_lockstep(
     scenario: tuple[tuple[str, str, str, str, dict[str, Any]], list[str], FaultKnowledge, int],
 ) -> None:
-    """Row by row, with packets of one size, which start and end with their steps."""
+    """Row by row, with packets of one size that start and end with their steps."""
     (name, collective, rule, ports, more), specs, knowledge, seed = scenario
     try:
         faults = parse_faults(specs, parse_topology(name))

@@ -1,4 +1,4 @@
-"""Timed runs with faults in which packets come out of the order of their steps: examples by hand, and simulations."""
+"""Timed runs with faults and packets that come out of the order of their steps: examples by hand, and simulations."""
 
 from collections.abc import Mapping
 from heapq import heappop, heappush
@@ -20,7 +20,7 @@ from emunode.topologies.base import Topology
 from tests.emunode.timed.test_faults_in_time import CUBE, MS, made, predicted, replayed
 
 Packet = tuple[int, int, int, int | None]
-"""Sender, receiver, start and end, which is None for a packet that is lost."""
+"""Sender, receiver, start and end (None for a packet that is lost)."""
 
 
 def packets(timetable: Timetable) -> list[Packet]:

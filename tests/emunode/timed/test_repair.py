@@ -1,4 +1,4 @@
-"""Rules by which nodes ask for what they miss, under the timed clock: a simulation of its own, on hypercubes."""
+"""Rules for nodes that ask for what they miss, under the timed clock: a simulation of its own, on hypercubes."""
 
 from collections import defaultdict, deque
 from itertools import combinations

@@ -261,7 +261,7 @@ def test_detection_is_perfect_iff_k_is_at_least_the_factor(factor: int, k: int) 
     ("k", "spread", "perfect"), [(1, 0.0, True), (1, 0.5, False), (2, 9.0, True), (2, 30.0, False)]
 )
 def test_jitter_within_the_slack_is_no_reason_to_suspect(k: int, spread: float, perfect: bool) -> None:
-    """k h >= h + j, where j = 0.1 ms x spread is the most by which a sign of life is late."""
+    """k h >= h + j, where j = 0.1 ms x spread is the most lateness of a sign of life."""
     false = [each for each in changes(two_nodes(f"jitter:1>0:{spread}", k, segments=30), 0) if each.suspected]
     assert (not false) == perfect
 

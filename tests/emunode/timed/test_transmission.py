@@ -16,7 +16,7 @@ SEGMENTS: Packet = ((0, -1, 0, 0, b"four"), (0, -1, 1, 0, b"another four"))
 COSTS = LinearCostModel(0.0, 0.25e-3)
 START, STEP = 10 * MS, 3
 STEPS = FaultFreeSteps(predicted(made("hypercube:3", "broadcast", "sbt"), "").packets, COSTS)
-"""Steps of which no fault here makes use: all have times."""
+"""Steps without use for the faults here: all have times."""
 
 
 def sent(faults: str) -> tuple[Departure | None, list[Departure], int | None]:

@@ -190,7 +190,7 @@ def test_links_of_a_jellyfish_network() -> None:
 
 @pytest.mark.parametrize(("name", "shorter"), [("dragonfly:4,2", 36), ("dragonfly:3,2", 14), ("dragonfly:4,1", 0)])
 def test_two_global_links_may_be_shorter_than_one(name: str, shorter: int) -> None:
-    """The number of ordered pairs for which local-global-local has three links, but the distance is 2."""
+    """The number of ordered pairs with three links by local-global-local, but with distance 2."""
     topology = parse_topology(name)
     routers = int(name.partition(":")[2].split(",")[0])
 

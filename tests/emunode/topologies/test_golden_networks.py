@@ -1,4 +1,4 @@
-"""Every family against expected numbers, which were computed from the definitions by a separate program."""
+"""Every family against expected numbers, computed from the definitions by a separate program."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -188,7 +188,7 @@ ISOMORPHIC = [
     {"dragonfly:2,1", "ring:6"},
 ]
 DIFFERENT = {"crossed-cube:4", "locally-twisted-cube:4", "moebius-cube:4,1", "hypercube:4"}
-"""Four-dimensional variants of the hypercube, no two of which are isomorphic."""
+"""Four-dimensional variants of the hypercube; no two are isomorphic."""
 
 
 @pytest.mark.parametrize(("one", "other"), EQUAL)

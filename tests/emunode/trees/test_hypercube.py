@@ -63,7 +63,7 @@ def parent(trees: Trees, rank: Rank, tree: int) -> Rank:
 
 
 def root_subtree_sizes(trees: Trees, tree: int) -> dict[Port, int]:
-    """Return the size of the subtree behind every port of the root, in the order in which the root serves them."""
+    """Return the size of the subtree behind every port of the root, in the root's order of service."""
     sizes = subtree_sizes(trees, tree)
     return {port: sizes[trees.topology.neighbour(0, port)] for port in trees.children(0, tree)}
 

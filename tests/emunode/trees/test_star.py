@@ -231,7 +231,7 @@ def test_rotation_is_an_automorphism_of_period_n_minus_1(star: StarGraph, n: int
 
 @pytest.mark.parametrize("n", range(3, 7))
 def test_edge_disjoint_trees_are_rotations_of_each_other(star: StarGraph, n: int) -> None:
-    """Their preorders reach over different types, on which the depth-first multinode broadcast depends."""
+    """Their preorders reach over different types; the depth-first multinode broadcast depends on that."""
     trees = EdgeDisjointTrees(star)
     turned = RotatedTrees(star, trees)
     for tree in range(n - 1):

@@ -37,7 +37,7 @@ NETWORKS = {
     "ej:2+3": "improved",
 }
 LAST = 9
-"""The last step in which a node crashes: during the first run, the agreement, or the second run."""
+"""The last step when a node crashes: during the first run, the agreement, or the second run."""
 
 
 @cache
@@ -47,7 +47,7 @@ def shrinking_plan(network: str) -> Plan:
 
 
 def check(network: str, crashes: dict[Rank, Step]) -> None:
-    """Run a broadcast in which these nodes crash, and judge its journal by plain sets of links and nodes."""
+    """Run a broadcast with crashes of these nodes, and judge its journal by plain sets of links and nodes."""
     plan = shrinking_plan(network)
     topology, source = plan.topology, plan.spec.source
     assert plan.spec.agreement is not None

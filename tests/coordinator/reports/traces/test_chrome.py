@@ -104,7 +104,7 @@ def test_what_is_sent_again_and_what_carries_no_data_is_marked(tmp_path: Path) -
 
 
 def test_a_withheld_packet_is_a_circle_at_its_sender(tmp_path: Path) -> None:
-    """It never left, so no line leads to its receiver; the journal has it with the step in which it was due."""
+    """It never left, so no line leads to its receiver; the journal has it with the step when it was due."""
     run_scenario(tmp_path / "run", **fields(f"{CUBE} fault_knowledge=detect:1", fault=["crash:001@1"]))
     data = read_run(tmp_path / "run")
     packets = packet_times(data)

@@ -111,7 +111,7 @@ def verdict(faults: list[str], **values: object) -> Verdict:
 
 
 def unserved(faults: Iterable[str], **values: object) -> list[str]:
-    """Return the faults, one at a time, under which a healthy node misses a message or a claim is violated."""
+    """Return the faults, one at a time, that cost a healthy node a message or violate a claim."""
     scenario = make_scenario({"driver": "memory", "collective": "broadcast", **values})
 
     async def trials() -> list[str]:

@@ -29,7 +29,7 @@ def unicast(topology: Topology, name: str, **values: object) -> Algorithm:
 
 
 def inner_ranks(topology: Topology, path: Sequence[Link], target: int) -> list[int]:
-    """The ranks between the ends of a path, which must be linked."""
+    """The ranks between the ends of a path; its links must exist."""
     ranks = [0]
     for sender, port in path:
         assert sender == ranks[-1]

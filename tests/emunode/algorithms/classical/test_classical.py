@@ -1,6 +1,6 @@
 """Classical schedules: steps, blocks and links are those of independent counts, and every result is right for any p.
 
-Complete networks have all links; which links an algorithm needs is tested by taking one away.
+Complete networks have all links; the links that an algorithm needs are tested by taking one away.
 """
 
 from collections.abc import Iterable

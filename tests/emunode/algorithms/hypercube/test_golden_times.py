@@ -72,7 +72,7 @@ def test_broadcast_time(n: int) -> None:
 
 @pytest.mark.parametrize("row", golden("nesbt_async"), ids=lambda row: f"{row['n']}-{row['P']}")
 def test_broadcast_without_a_clock(row: Row) -> None:
-    """First come, first served, by the port of arrival alone; legal in the exchange model, which the nodes watch."""
+    """First come, first served, by the port of arrival alone; legal in the exchange model, as the nodes watch."""
     n, packets = int(row["n"]), int(row["P"])
     wanted = spec(n, Collective.BROADCAST, "nesbt-fifo", PortModel.EXCHANGE, message_bytes=840, segments=packets)
     assert play(wanted).metrics["steps"] == int(row["cycles_measured_fifo_order"])
@@ -111,7 +111,7 @@ def served_by_label(n: int, packets: int) -> int:
 
 @pytest.mark.parametrize("row", golden("oneport_optimum_n2"), ids=lambda row: row["P"])
 def test_best_broadcast_in_a_square(row: Row) -> None:
-    """The best schedule of all over one port in Q_2 is one cycle faster than nESBT, which is one above the bound."""
+    """The best schedule of all over one port in Q_2 is one cycle faster than nESBT, and nESBT is one above the bound."""
     packets = int(row["P"])
     assert best_in_a_square(packets) == int(column(row, "exhaustive_optimum_cycles"))
     wanted = spec(2, Collective.BROADCAST, "nesbt", PortModel.EXCHANGE, message_bytes=60, segments=packets)
@@ -260,9 +260,7 @@ def test_optimum_complexity(collective: str, name: str, ports: PortModel, n: int
 
 
 def milliseconds(size: int) -> float:
-    """Return a hop in external packets of up to 16 KiB, each of which the operating system cuts into internal ones of 1
-    KiB.
-    """
+    """Return a hop in external packets of up to 16 KiB; the operating system cuts each into internal ones of 1 KiB."""
     external, internal = ceil(size / 16384), ceil(size / 1024)
     return 8 * external + 6 * (internal - external) + 8 * size / 10**4
 
