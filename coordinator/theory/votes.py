@@ -1,4 +1,4 @@
-"""The results of votes under byzantine nodes, from the paths of the copies and without a run.
+"""The results of votes under byzantine nodes: a function of the schedule and of the faults on their time axis.
 
 A receiver elects the value with more than half of the votes cast. Everything follows from m, the number of the x trees whose
 path to the receiver contains a byzantine node:
@@ -15,7 +15,8 @@ harmless under every strategy, f = x/2 can prevent an election but not turn it, 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from coordinator.dependence.losses import MOST_HOPS
@@ -23,11 +24,8 @@ from coordinator.dependence.message_paths import DueMessage, MessagePaths, Path,
 from coordinator.dependence.size import InexactError
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim
-from emunode.engine.known_paths import faults_by_steps
-from emunode.faults.byzantine import Treatment
+from emunode.faults.byzantine import CopyPath, LastingTreatments, Treatment
 from emunode.faults.effects import ALWAYS, Alters, Choice, Effect, Loses, Place, Stops
-from emunode.faults.injector import Faults
-from emunode.faults.kinds import in_order
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, Rank
 
@@ -60,25 +58,54 @@ class Ballot(NamedTuple):
 
 
 def ballots(
-    algorithm: Algorithm, paths: MessagePaths, timeline: FaultTimeline, faulty: Collection[Rank]
+    paths: MessagePaths, timeline: FaultTimeline, faulty: Collection[Rank], seed: int
 ) -> Iterator[tuple[DueMessage, int, Ballot]]:
     """Yield the vote on every segment of a message at every healthy rank, if all faults last for the whole run.
 
-    `faulty` are the ranks with faults of their own. See `permanent`.
+    `faulty` are the ranks with faults of their own; `seed` decides what faults draw. See `permanent`.
     """
-    state = faults_by_steps(algorithm)
-    # A fault with several effects is applied once, in the order of a run.
-    state.apply(in_order(dict.fromkeys(spell.fault for spells in timeline.spells.values() for spell in spells)))
+    # A fault with several effects is there once.
+    faults = {
+        place: dict.fromkeys(spell.fault for spell in spells)
+        for place, spells in timeline.spells.items()
+        if isinstance(place, int)
+    }
+    treatments = LastingTreatments(faults, _SchedulePaths(paths), seed)
     for message, pieces in paths.segments.items():
         if message.receiver not in faulty:
             for piece in pieces:
                 copies = paths.copies(piece, message.receiver).items()
-                votes = Counter(_vote(state, timeline, piece, tree, path) for tree, path in copies)
+                votes = Counter(_vote(treatments, timeline, piece, tree, path) for tree, path in copies)
                 ballot = Ballot(votes[Treatment.PASS_ON], votes[Treatment.FORGE], votes[Treatment.FORGE_APART])
                 yield message, piece[2], ballot
 
 
-def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path: Path) -> Treatment:
+class _SchedulePaths:
+    """The paths of a schedule by origin and segment, as byzantine ranks know them."""
+
+    def __init__(self, paths: MessagePaths) -> None:
+        self._paths = paths
+
+    def paths(self, origin: Rank, segment: int) -> Sequence[CopyPath]:
+        """Return the paths of all copies of a segment to all its receivers."""
+        found = []
+        for piece, receiver in self._by_source.get((origin, segment), ()):
+            for tree, path in self._paths.copies(piece, receiver).items():
+                sends = [(hop.sender, hop.port) for hop in path]
+                found.append(CopyPath((piece[0], piece[1], tree, segment), receiver, sends))
+        return found
+
+    @cached_property
+    def _by_source(self) -> Mapping[tuple[Rank, int], Sequence[tuple[Piece, Rank]]]:
+        """By origin and segment, the pieces with their receivers."""
+        found: dict[tuple[Rank, int], list[tuple[Piece, Rank]]] = {}
+        for message, pieces in self._paths.segments.items():
+            for piece in pieces:
+                found.setdefault((piece[0], piece[2]), []).append((piece, message.receiver))
+        return found
+
+
+def _vote(treatments: LastingTreatments, timeline: FaultTimeline, piece: Piece, tree: int, path: Path) -> Treatment:
     """Return the last treatment of a copy on its path; a lost copy counts as withheld."""
     origin, target, segment = piece
     arrives = Treatment.PASS_ON
@@ -86,13 +113,11 @@ def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path:
         # All faults last for the whole run, so step 1 stands for every step.
         if any(timeline.stopped(place, 1) for place in (sender, (sender, port), receiver)):
             return Treatment.WITHHOLD
-        byzantine = state.byzantine(1, sender)
-        if byzantine:
-            treatment = state.treatment(byzantine, 1, sender, port, (origin, target, tree, segment))
-            if treatment is Treatment.WITHHOLD:
-                return treatment
-            # The last forger decides; a node that passes a copy on does not restore it.
-            arrives = treatment or arrives
+        treatment = treatments.of(sender, port, (origin, target, tree, segment))
+        if treatment is Treatment.WITHHOLD:
+            return treatment
+        # The last forger decides; a node that passes a copy on does not restore it.
+        arrives = treatment or arrives
     return arrives
 
 
@@ -172,7 +197,7 @@ def _exact_claims(
     """
     results: Counter[str] = Counter()
     whole: dict[tuple[DueMessage, int], bool] = {}
-    for message, segment, ballot in ballots(algorithm, paths, timeline, faulty):
+    for message, segment, ballot in ballots(paths, timeline, faulty, algorithm.spec.seed):
         # No message of a faulty origin is due.
         if message.origin not in faulty:
             # Where no copy arrives there is no election, in a run as here.

@@ -10,14 +10,14 @@ byzantine nodes on node-disjoint paths do no harm, whatever they do (Fragopoulou
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol
 
 from emunode.errors import EmulatorError
 from emunode.faults.effects import Alters, Choice, Effects, Loses
-from emunode.faults.kinds import FOREVER, NodeFault, kind_of
+from emunode.faults.kinds import FOREVER, Fault, NodeFault, kind_of
 from emunode.faults.transit import FaultRandom, failure
 from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank, Step
@@ -52,21 +52,25 @@ class Treatment(IntEnum):
     """The copy is not sent; the sender records it as lost."""
 
 
-class CommonKnowledge(Protocol):
+class CommonPaths(Protocol):
+    """The paths that byzantine ranks know."""
+
+    def paths(self, origin: Rank, segment: int) -> Sequence[CopyPath] | None:
+        """Return the paths of all copies of a segment to all its receivers; None if no copies are voted on."""
+
+
+class CommonKnowledge(CommonPaths, Protocol):
     """The part of an algorithm that byzantine ranks know."""
 
     @property
     def content(self) -> Callable[[Rank, Rank, int], bytes | None]:
         """The right payload of (origin, target, segment), or None if it cannot be known yet."""
 
-    def paths(self, origin: Rank, segment: int) -> Sequence[CopyPath] | None:
-        """Return the paths of all copies of a segment to all its receivers; None if no copies are voted on."""
-
 
 class Collusion:
     """The votes that colluding ranks win together, by one common forgery."""
 
-    def __init__(self, known: CommonKnowledge | None, colluders: Collection[Rank]) -> None:
+    def __init__(self, known: CommonPaths | None, colluders: Collection[Rank]) -> None:
         self._known = known
         self._colluders = frozenset(colluders)
         self._winning = lru_cache(CACHE_ENTRIES)(self._winning_sends)
@@ -138,6 +142,34 @@ def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
         raise
     except Exception as error:
         raise failure(kind_of(fault), sending.step, sending.rank, sending.port, error) from error
+
+
+class LastingTreatments:
+    """The treatment of copies by faults that last for the whole run: a function of the faults and of known paths alone."""
+
+    def __init__(self, faults: Mapping[Rank, Iterable[Fault]], known: CommonPaths, seed: int) -> None:
+        """Take all faults by rank; the faults that treat no copies are left out."""
+        self._faults = {
+            rank: [fault for fault in there if isinstance(fault, ByzantineFault)] for rank, there in faults.items()
+        }
+        self._known = known
+        self._seed = seed
+        self._collusions: dict[type[ByzantineFault], Collusion] = {}
+
+    def of(self, rank: Rank, port: Port, copy: CopyId) -> Treatment:
+        """Return the treatment of a copy of a message that a rank should send by a port, in any step."""
+        sending = Sending(self._seed, 1, rank, port, copy, self._collusion)
+        treatments = (treatment_by(fault, sending) for fault in self._faults.get(rank, ()))
+        treatment = max(treatments, default=Treatment.PASS_ON)
+        # A source cannot forge its own segments.
+        return treatment if treatment is Treatment.WITHHOLD or copy[0] != rank else Treatment.PASS_ON
+
+    def _collusion(self, kind: type[ByzantineFault]) -> Collusion:
+        """Return the ranks with a fault of this kind, as one party that remembers the votes that it has counted."""
+        if kind not in self._collusions:
+            ranks = [rank for rank, faults in self._faults.items() if any(isinstance(each, kind) for each in faults)]
+            self._collusions[kind] = Collusion(self._known, ranks)
+        return self._collusions[kind]
 
 
 @register

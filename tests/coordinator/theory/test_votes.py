@@ -2,8 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from math import comb
+from random import Random
 from typing import Final
 
 import pytest
@@ -11,16 +13,28 @@ import pytest
 from coordinator.dependence.message_paths import paths_of
 from coordinator.planning.plan import Plan
 from coordinator.theory.votes import Ballot, ballots, vote_claims
+from emunode.algorithms.base import Dependence
 from emunode.algorithms.claims import Claim
 from emunode.engine.memory import MemoryEngine
-from emunode.faults.byzantine import Byzantine, ByzantineFault, Collude, Equivocate, Silent
-from emunode.faults.kinds import Crash, Fault, NodeFault
+from emunode.faults.byzantine import (
+    Byzantine,
+    ByzantineFault,
+    Collude,
+    Equivocate,
+    Selective,
+    Silent,
+    SilentPorts,
+    SilentSegments,
+)
+from emunode.faults.kinds import Crash, Down, Fault, Hang, NodeFault
 from emunode.faults.timeline import FaultTimeline
-from emunode.model import ALL_RANKS, HopOutcome, Rank
+from emunode.model import ALL_RANKS, FOLDING, HopOutcome, Rank
 from emunode.net.wire import ROW
 from emunode.play import play
+from tests.contract.cases import ONCE
 from tests.scenarios import Case
 from tests.support import failures, run_scenario
+from tests.votes_by_engine import ballots_by_engine
 
 Results = Counter[str | None]
 STRATEGIES: Final[Mapping[str, Callable[[int, int], Ballot]]] = {
@@ -48,7 +62,7 @@ def broken_copies(plan: Plan, byzantine: Collection[Rank]) -> Iterator[tuple[int
 def ballots_under(plan: Plan, faults: Sequence[NodeFault]) -> list[Ballot]:
     """Return the votes of all healthy receivers."""
     faulty = [fault.rank for fault in faults]
-    return [ballot for *_, ballot in ballots(plan.algorithm, paths_of(plan.algorithm), FaultTimeline(faults), faulty)]
+    return [ballot for *_, ballot in ballots(paths_of(plan.algorithm), FaultTimeline(faults), faulty, plan.spec.seed)]
 
 
 def claims_under(plan: Plan, faults: Sequence[NodeFault], broken: int, altering: int) -> list[Claim]:
@@ -179,6 +193,49 @@ def test_colluding_nodes_win_the_same_votes_with_fewer_forgeries(text: str) -> N
 def forgeries(plan: Plan, kind: type[ByzantineFault], ranks: Collection[Rank]) -> int:
     """Return votes for a forged value at all receivers, by the paths of the copies."""
     return sum(ballot.wrong for ballot in ballots_under(plan, [kind(1, rank) for rank in ranks]))
+
+
+# --- the code of the engine for single packets ---------------------------------------------------------------------------
+
+VOTING = [case for case in ONCE if case.entry.collective not in FOLDING]
+"""Every algorithm whose copies may be voted on."""
+
+
+def drawn_faults(plan: Plan, chance: Random) -> list[Fault]:
+    """Return one to four faults at random nodes that last for the whole run, of every strategy, and a broken link."""
+    ranks = chance.sample(range(1, plan.topology.order), min(4, plan.topology.order - 1))
+    kinds: list[Callable[[Rank], Fault]] = [
+        partial(kind, 1) for kind in (Byzantine, Equivocate, Collude, Collude, Silent, Crash, Hang)
+    ]
+    kinds += [
+        partial(kind, 1, rate=chance.choice((0.0, 0.5, 1.0))) for kind in (SilentPorts, SilentSegments, Selective)
+    ]
+    faults = [chance.choice(kinds)(rank) for rank in ranks[: chance.randint(1, 4)]]
+    # A second fault of a node: the largest treatment decides.
+    faults += [chance.choice(kinds)(ranks[0])]
+    rank, port = chance.choice([(rank, port) for rank in plan.topology.ranks() for port in plan.topology.ports(rank)])
+    return [*faults, *([Down(1, rank, port)] if chance.random() < 0.3 else [])]
+
+
+def test_the_engine_treats_copies_alike_in_every_algorithm_that_votes() -> None:
+    voted = set()
+    for case in VOTING:
+        for redundancy in (2, 3):
+            plan = case.accepted_plan(redundancy=redundancy, messages=2)
+            if plan is None or plan.algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED):
+                continue
+            chance = Random(f"{case.name} {redundancy}")
+            for _ in range(4):
+                faults = drawn_faults(plan, chance)
+                timeline, faulty = (
+                    FaultTimeline(faults),
+                    {fault.rank for fault in faults if isinstance(fault, NodeFault)},
+                )
+                paths, seed = paths_of(plan.algorithm), plan.spec.seed
+                expected = list(ballots_by_engine(plan.algorithm, paths, timeline, faulty))
+                assert list(ballots(paths, timeline, faulty, seed)) == expected, (case.name, faults)
+                voted.add(case.entry)
+    assert len(voted) >= 12
 
 
 # --- claims ------------------------------------------------------------------------------------------------------------
