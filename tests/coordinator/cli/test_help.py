@@ -38,19 +38,6 @@ def examples(command: tuple[str, ...]) -> list[list[str]]:
     return [shlex.split(line) for line in text.replace("\\\n", "").splitlines() if line.strip()]
 
 
-def test_the_tables_have_all_commands() -> None:
-    assert {name for name in app if not name.startswith("-")} == {*COMMANDS, "judge", "list", "manifest", "new"}
-    assert {name for name in app["list"] if not name.startswith("-")} == {*LISTS}
-    assert {name for name in app["judge"] if not name.startswith("-")} == {*JUDGES}
-    assert {name for name in app["manifest"] if not name.startswith("-")} == {*MANIFESTS}
-    assert {name for name in app["new"] if not name.startswith("-")} == {*NEW}
-
-
-@pytest.mark.parametrize("command", ALL, ids=" ".join)
-def test_the_table_repeats_the_first_line_of_the_docstring(command: tuple[str, ...]) -> None:
-    assert ALL[command][1] == (getdoc(function_of(command)) or "").splitlines()[0]
-
-
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
 def test_every_command_has_two_examples_that_parse(command: tuple[str, ...]) -> None:
     lines = examples(command)

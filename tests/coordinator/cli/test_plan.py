@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from coordinator.planning import machine
-from emunode.topologies.registry import parse_topology
 from tests.command_line import Call
 
 GREEDY = "--topology star:4 --collective broadcast --algorithm greedy-tree"
@@ -58,14 +57,3 @@ def test_an_impossible_plan_has_all_claims_and_the_reason(call: Call, monkeypatc
 def test_the_memory_of_many_messages_is_estimated(call: Call) -> None:
     few, many = (call(f"plan {STAR} --messages {count} --json").data for count in (1, 1_000_000))
     assert many["memory_bytes"] - few["memory_bytes"] > 23 * 999_999 * 300
-
-
-def test_a_long_placement_is_cut_in_the_table_alone(call: Call, tmp_path: Path) -> None:
-    topology = parse_topology("star:5")
-    rows = [f"{topology.label(rank)},{rank % 2}\n" for rank in topology.ranks()]
-    (tmp_path / "hosts.csv").write_text("".join(rows))
-    plan = "plan --topology star:5 --collective broadcast --algorithm edt --placement file:hosts.csv"
-    listed = f"table:{','.join(['0,1'] * 60)}"
-    (row,) = (line.split() for line in call(plan).out.splitlines() if line.startswith(" placement"))
-    assert row == ["placement", f"{listed[:40]}.."]
-    assert call(f"{plan} --json").data["placement"] == listed

@@ -9,7 +9,7 @@ import pytest
 
 import coordinator as tb
 from coordinator.api.branches import origin_of
-from coordinator.execution.branch import BRANCH_HASH, BRANCH_OF, BRANCH_STEP
+from coordinator.execution.branch import BRANCH_HASH, BRANCH_OF
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
 from coordinator.planning.plan import make_plan
@@ -95,19 +95,6 @@ def test_a_forged_origin_is_refused(tmp_path: Path) -> None:
         tb.branch(forged, 1)
 
 
-@pytest.mark.parametrize("driver", ["memory", "local"])
-def test_the_command_runs_a_branch(origin: Path, call: Call, driver: str) -> None:
-    out = origin.parent / driver
-    done = call(f"run --from {origin}@3 --fault crash:4231@4 --driver {driver} --out", out)
-    assert "continues the run origin after step 3 with other faults" in done.out
-    summary = json.loads((out / "summary.json").read_text())
-    theirs = json.loads((origin / "summary.json").read_text())
-    assert (summary[BRANCH_OF], summary[BRANCH_STEP], summary[BRANCH_HASH]) == ("origin", 3, theirs["journal_hash"])
-    assert summary["faults"] == [EARLY, "crash:4231@4"]
-    assert up_to(tb.Run.read(out).journal, 3).equals(up_to(tb.Run.read(origin).journal, 3))
-    assert call("verify", out).out == f"{out}: verified\n"
-
-
 def test_verify_compares_with_the_origin(tmp_path: Path, call: Call) -> None:
     origin = Case(LINE, EARLY).stored(tmp_path / "origin").path
     out = tmp_path / "branch"
@@ -127,17 +114,3 @@ def test_verify_compares_with_the_origin(tmp_path: Path, call: Call) -> None:
     (out / "summary.json").write_text(json.dumps(summary))
     (origin / "summary.json").unlink()
     assert "no run origin with this journal is beside the branch" in call("verify", out).out
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ("--from {0}", "expected RUN@STEP"),
-        ("--from {0}@x", "expected RUN@STEP"),
-        ("--from {0}@2 --seed 3", "a branch has the options of its run"),
-        ("{0}/scenario.toml --from {0}@2", "leave the file out"),
-        ("--from nowhere@2", "no such run"),
-    ],
-)
-def test_wrong_flags_of_a_branch_are_refused(origin: Path, call: Call, flags: str, words: str) -> None:
-    assert words in call(f"run {flags.format(origin)}").err

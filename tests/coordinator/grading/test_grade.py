@@ -5,8 +5,7 @@ from pathlib import Path
 from coordinator.grading.confinement import Limits
 from coordinator.grading.layers import Layer
 from coordinator.grading.marks import MarkVerdict
-from tests.command_line import Call
-from tests.coordinator.grading.submissions import findings, flood, graded, marks, receive
+from tests.coordinator.grading.submissions import findings, flood, graded, marks
 
 
 def test_right_submission_passes(tmp_path: Path) -> None:
@@ -50,12 +49,3 @@ def test_time_that_is_over_is_undecided(tmp_path: Path) -> None:
     found = graded(tmp_path, flood(), limits=Limits(answer_seconds=120.0, total_seconds=0.001))
     assert found.verdict is MarkVerdict.UNDECIDED
     assert "the grader stops after" in str(found.record())
-
-
-def test_a_reason_is_printed_once(tmp_path: Path, call: Call) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(flood(rule=receive("time.sleep(1000)")))
-    ended = call("check --topology star:3 --answer-seconds 1", file)
-    assert ended.status == 1
-    assert ended.out.count("no case could be run") == ended.out.count("the rest was not tried") == 1
-    assert "model, delivery, locality: no case could be run" in ended.out

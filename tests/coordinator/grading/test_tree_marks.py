@@ -1,6 +1,5 @@
 """Grading of trees: from a CSV file, a parent function, or a class; wrong ones are told which node and why."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from emunode.trees.base import Trees
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.greedy import GreedyTree
-from tests.command_line import Call
 
 STAR = StarGraph(4)
 
@@ -189,33 +187,3 @@ def test_class_of_trees(tmp_path: Path) -> None:
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
-
-
-def test_command(tmp_path: Path, call: Call) -> None:
-    path = write_csv(tmp_path / "t.csv", STAR, labels_of(STAR, EdgeDisjointTrees(STAR)))
-    ended = call(f"check {path} --topology star:4 --property arc-disjoint --json")
-    assert (ended.status, ended.data["verdict"], ended.data["points"], ended.data["of"]) == (0, "pass", 30, 30)
-    ended = call(f"check {path} --topology star:4 --property edge-disjoint")
-    assert ended.status == 1
-    assert re.search("edge-disjoint.*: star:4: trees 0 and ", ended.out)
-    for line, message in (
-        (f"check {path}", "give --topology NET"),
-        (f"check {tmp_path}/no.csv --topology star:4", "there is no such file"),
-        (f"check {tmp_path}/no.txt", "expected an algorithm"),
-        (f"check {path} --topology star:4 --property flat", "expected one of arc-disjoint"),
-        (f"check {path} --topology star:4 --within 0.5", "1 or more"),
-        (f"check {path} --topology star:4 --answer-seconds 0", "invalid answer_seconds"),
-    ):
-        ended = call(line)
-        assert (ended.status, message in ended.err) == (2, True), ended.err
-
-
-def test_new_writes_files_once(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert call("new algorithm my-tree --topology star:4").status == 0
-    assert call("new topology my-ring --json").data == {"file": "my_ring.py"}
-    ended = call("new algorithm my-tree --topology hypercube")
-    assert (ended.status, "the file exists" in ended.err) == (2, True)
-    assert 'family = "star"' in (tmp_path / "my_tree.py").read_text()
-    for line in ("new algorithm My", "new algorithm x --topology moon", "new topology y --out y.txt"):
-        assert call(line).status == 2

@@ -1,0 +1,70 @@
+"""`coordinator run --from RUN@STEP`: branches, and flags that none may have."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import coordinator as tb
+from coordinator.cli.branch import place_from
+from coordinator.execution.branch import BRANCH_HASH, BRANCH_OF, BRANCH_STEP
+from emunode.errors import ScenarioError
+from tests.command_line import Call
+from tests.scenarios import Case
+
+LINE = "star:4 broadcast edt redundancy=3"
+
+
+EARLY, LATE = "crash:2134@2", "crash:3214@4"
+
+
+def up_to(journal: pl.DataFrame, step: int) -> pl.DataFrame:
+    """Return the rows of a journal up to a step."""
+    return journal.filter(pl.col("step") <= step)
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of a run with a fault early and a fault late."""
+    return Case(LINE, EARLY, LATE).stored(tmp_path_factory.mktemp("runs") / "origin").path
+
+
+@pytest.mark.parametrize("driver", ["memory", "local"])
+def test_the_command_runs_a_branch(origin: Path, call: Call, driver: str) -> None:
+    out = origin.parent / driver
+    done = call(f"run --from {origin}@3 --fault crash:4231@4 --driver {driver} --out", out)
+    assert "continues the run origin after step 3 with other faults" in done.out
+    summary = json.loads((out / "summary.json").read_text())
+    theirs = json.loads((origin / "summary.json").read_text())
+    assert (summary[BRANCH_OF], summary[BRANCH_STEP], summary[BRANCH_HASH]) == ("origin", 3, theirs["journal_hash"])
+    assert summary["faults"] == [EARLY, "crash:4231@4"]
+    assert up_to(tb.Run.read(out).journal, 3).equals(up_to(tb.Run.read(origin).journal, 3))
+    assert call("verify", out).out == f"{out}: verified\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--from {0}", "expected RUN@STEP"),
+        ("--from {0}@x", "expected RUN@STEP"),
+        ("--from {0}@2 --seed 3", "a branch has the options of its run"),
+        ("{0}/scenario.toml --from {0}@2", "leave the file out"),
+        ("--from nowhere@2", "no such run"),
+    ],
+)
+def test_wrong_flags_of_a_branch_are_refused(origin: Path, call: Call, flags: str, words: str) -> None:
+    assert words in call(f"run {flags.format(origin)}").err
+
+
+def test_a_place_is_a_run_and_a_step() -> None:
+    assert place_from("runs/a@b/c@12") == (Path("runs/a@b/c"), 12)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "runs/a", "@2", "runs/a@", "runs/a@-1", "runs/a@x", "runs/a@12345678", "runs/a@²"]
+)
+def test_other_places_are_refused(text: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        place_from(text)
+    assert (caught.value.field, caught.value.value) == ("from", text)
