@@ -168,7 +168,11 @@ def run_section(budget: Budget) -> Iterator[Row]:
     controls = [(module, "unchanged", source) for module, source in sources.items() if module not in proved]
     controls = controls[: budget.times(len(TESTS), 1)]
     passed = Row("unchanged").run_all(partial(run_tests, budget, controls), range(len(controls)), processes=2)
-    row.wrong = [f"{module}: its tests do not pass" for module, _, _ in controls if not passed[f"{module} unchanged"]]
+    row.wrong = [
+        f"{module}: its tests do not pass within {SECONDS} s"
+        for module, _, _ in controls
+        if not passed[f"{module} unchanged"]
+    ]
     row.note = (
         f"{killed} killed, {late} of them by the time limit, {survivors.total()} survived "
         "(known survivors: docs/maintainers/robustness.md); "
