@@ -1,4 +1,4 @@
-"""`--vary FIELD=VALUES`: lists, ranges and networks, and what is none of them."""
+"""`--vary FIELD=VALUES`: lists, ranges and networks, and refused texts."""
 
 from collections.abc import Sequence
 from pathlib import Path
