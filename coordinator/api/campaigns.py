@@ -21,6 +21,7 @@ from coordinator.campaigns.fault_coverage import coverage_of
 from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
+from coordinator.campaigns.paired import paired_rows
 from coordinator.campaigns.process_figures import process_rows
 from coordinator.campaigns.residual import Residual, residuals
 from coordinator.campaigns.runner import check_workers
@@ -201,6 +202,15 @@ class Campaign(Judged):
         """
         rows = [{"network": name, **row} for name, found in coverage_of(self.store).items() for row in found.rows()]
         return pl.DataFrame(rows)
+
+    def paired(self, baseline: str | None = None) -> pl.DataFrame:
+        """Return how each variant differs from `baseline` (default: the first), trial by trial under the same faults.
+
+        One row per figure (delivery ratio, longest latency), pair of variants and point: the number of pairs, the mean
+        difference with its 95% interval, and the trials in which the figure is larger and smaller. Draws that were evaluated
+        exactly are evaluated once more. ScenarioError (field `paired`) for an unknown variant, or if there is only one.
+        """
+        return pl.DataFrame(paired_rows(self.store, baseline), infer_schema_length=None)
 
     def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
         """Return the rows as a frame, with a column per varied field in place of the column that names the variant."""

@@ -26,41 +26,51 @@ class LatencyCounts:
 
     packets: int = 0
     sums: dict[int, list[int]] = field(default_factory=dict)
-    """By number of served nodes, from 1 on: trials, and the sum of all latencies in them."""
+    """By number of served nodes, from 1 on: trials, the sum of all latencies in them, and the sum of the squares of the
+    sums of each trial."""
     longest: int = 0
     """The sum of the longest latencies of all trials with a served node."""
+    squares: int = 0
+    """The sum of their squares."""
     by_step: Counter[int] = field(default_factory=Counter)
     """By step: the nodes whose latency it is."""
 
     @property
     def trials(self) -> int:
         """Trials with a served node."""
-        return sum(trials for trials, _ in self.sums.values())
+        return sum(trials for trials, _, _ in self.sums.values())
 
     @property
     def mean(self) -> Fraction:
         """The sum of the mean latencies of these trials."""
-        return sum((Fraction(steps, served) for served, (_, steps) in self.sums.items()), Fraction(0))
+        return sum((Fraction(steps, served) for served, (_, steps, _) in self.sums.items()), Fraction(0))
+
+    @property
+    def mean_squares(self) -> Fraction:
+        """The sum of the squares of the mean latencies of these trials."""
+        return sum((Fraction(squares, served**2) for served, (_, _, squares) in self.sums.items()), Fraction(0))
 
     def add(self, other: Self) -> None:
         """Add the latencies of other trials."""
         self.packets += other.packets
         self.longest += other.longest
+        self.squares += other.squares
         self.by_step += other.by_step
         for served, counts in other.sums.items():
             self._add_sums(served, *counts)
 
-    def _add_sums(self, served: int, trials: int, steps: int) -> None:
-        here = self.sums.setdefault(served, [0, 0])
-        here[0] += trials
-        here[1] += steps
+    def _add_sums(self, served: int, *counts: int) -> None:
+        here = self.sums.setdefault(served, [0, 0, 0])
+        for at, more in enumerate(counts):
+            here[at] += more
 
     @classmethod
     def of_result(cls, result: TrialResult) -> Self:
         """Return packets and latencies of one trial with messages."""
         served, steps, longest = result.latency_sums
         by_step = +Counter(dict(enumerate(result.latencies)))
-        return cls(result.packets, {served: [1, steps]} if served else {}, longest, by_step)
+        sums = {served: [1, steps, steps**2]} if served else {}
+        return cls(result.packets, sums, longest, longest**2, by_step)
 
     @classmethod
     def of_outcome(cls, outcome: BatchOutcome) -> Self:
@@ -68,24 +78,29 @@ class LatencyCounts:
         times = outcome.latencies
         assert times is not None
         found = cls(
-            int(outcome.packets[outcome.decided].sum()), longest=int(times.longest.sum()), by_step=times.by_step
+            int(outcome.packets[outcome.decided].sum()),
+            longest=int(times.longest.sum()),
+            squares=int((times.longest**2).sum()),
+            by_step=times.by_step,
         )
         for served in np.unique(times.served[times.served > 0]).tolist():
             here = times.served == served
-            found._add_sums(served, int(here.sum()), int(times.sums[here].sum()))
+            found._add_sums(served, int(here.sum()), int(times.sums[here].sum()), int((times.sums[here] ** 2).sum()))
         return found
 
     def record(self) -> dict[str, object]:
         """Return the latencies as a JSON value."""
         sums = [[served, *each] for served, each in sorted(self.sums.items())]
         by_step = sorted(map(list, self.by_step.items()))
-        return {"packets": self.packets, "sums": sums, "longest": self.longest, "by_step": by_step}
+        longest = {"longest": self.longest, "squares": self.squares}
+        return {"packets": self.packets, "sums": sums, **longest, "by_step": by_step}
 
     @classmethod
     def of_record(cls, fields: Mapping[str, Any]) -> Self:
         """Build latencies from a record: the inverse of `record`."""
         sums = {served: list(each) for served, *each in fields["sums"]}
-        return cls(fields["packets"], sums, fields["longest"], Counter(dict(map(tuple, fields["by_step"]))))
+        by_step = Counter(dict(map(tuple, fields["by_step"])))
+        return cls(fields["packets"], sums, fields["longest"], fields["squares"], by_step)
 
 
 def _early_groups() -> list[int]:

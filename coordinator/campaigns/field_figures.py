@@ -1,19 +1,22 @@
 """The figures that papers compare algorithms by under faults, of the trials of one variant at one point."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Final
 
 from coordinator.campaigns.counts import Counts
+from coordinator.campaigns.statistics import t_interval
 from coordinator.planning.plan import Plan
 from emunode.model import Collective, Step
 
 FIELD_FIGURES: Final = (
-    "tfr_one_to_one", "tfr_one_to_all", "mean_latency", "max_latency", "stretch", "redundancy_cost",
+    "tfr_one_to_one", "tfr_one_to_all", "mean_latency", "mean_latency_low", "mean_latency_high", "max_latency",
+    "max_latency_low", "max_latency_high", "stretch", "stretch_low", "stretch_high", "redundancy_cost",
 )  # fmt: skip
 INFORMED: Final = "informed_nodes_per_step"
 
 
-def field_figures(counts: Counts, plan: Plan, fault_free: Step | None) -> dict[str, object]:
+def field_figures(counts: Counts, plan: Plan, fault_free: Step | None, *, exact: bool) -> dict[str, object]:
     """Return the figures of decided trials; None where one does not apply, or is not in the record of an earlier
     version.
 
@@ -22,6 +25,7 @@ def field_figures(counts: Counts, plan: Plan, fault_free: Step | None) -> dict[s
     - `mean_latency`, `max_latency`: mean over the trials with a served node of the mean and the longest latency of the
       served nodes, in steps.
     - `stretch`: `max_latency` divided by `fault_free`, the longest latency without faults.
+    - The ends of the 95% intervals of these three (`t_interval`); the figure itself if the trials are all sets (`exact`).
     - `redundancy_cost`: packets per trial, divided by the nodes with data less one.
     - `informed_nodes_per_step`: of a broadcast, by step from 0 on: mean number of served nodes that have everything due to
       them, and the source.
@@ -36,14 +40,25 @@ def field_figures(counts: Counts, plan: Plan, fault_free: Step | None) -> dict[s
     if trials:
         figures["redundancy_cost"] = times.packets / trials / max(1, len(plan.topology.data_ranks) - 1)
         if times.trials:
-            figures["mean_latency"] = float(times.mean / times.trials)
-            longest = times.longest / times.trials
-            figures["max_latency"] = longest
-            figures["stretch"] = longest / fault_free if fault_free else None
+            means, longest = (times.mean, times.mean_squares), (times.longest, times.squares)
+            figures |= _with_interval("mean_latency", times.trials, *means, 1, exact=exact)
+            figures |= _with_interval("max_latency", times.trials, *longest, 1, exact=exact)
+            if fault_free:
+                figures |= _with_interval("stretch", times.trials, *longest, fault_free, exact=exact)
         if plan.spec.collective is Collective.BROADCAST:
             informed = _informed(times.by_step, trials)
     shown = {name: None if value is None else round(value, 9) for name, value in figures.items()}
     return {**shown, INFORMED: informed}
+
+
+def _with_interval(
+    name: str, trials: int, total: Fraction | int, squares: Fraction | int, unit: int, *, exact: bool
+) -> dict[str, float | None]:
+    """Return the mean of values in multiples of `unit`, and its interval; the interval of equal values is left out."""
+    value = float(total) / trials / unit
+    low, high = (value, value) if exact else t_interval(trials, float(total), float(squares)) or (None, None)
+    ends = (low, high) if exact or low is None or high is None else (low / unit, high / unit)
+    return {name: value, f"{name}_low": ends[0], f"{name}_high": ends[1]}
 
 
 def _informed(by_step: Mapping[Step, int], trials: int) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """The tables of a campaign: one row per variant and point, with confidence intervals, and one row per trial."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from itertools import product
 from math import isclose
@@ -9,6 +9,7 @@ from math import isclose
 from coordinator.campaigns.counts import Counts, Ratios
 from coordinator.campaigns.field_figures import field_figures
 from coordinator.campaigns.grid import Grid, Key
+from coordinator.campaigns.network_reach import fraction, reachability
 from coordinator.campaigns.statistics import betting_interval, mean_interval, outside, sure_interval, wilson
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Trial, TrialResult
@@ -31,6 +32,9 @@ def rows(store: FinishedTrials) -> list[Row]:
       where all of them did. Both have a 95% interval, the figure itself if the trials cover every set.
     - `ratio_betting_low`, `ratio_betting_high`: the betting interval of the delivery ratio (`betting_interval`), for
       independent draws.
+    - `fraction`: the share of the places that fail, for one kind of places.
+    - `reachable`: mean share of healthy nodes that the network itself still connects to the source, or to the target,
+      whatever the algorithm; with its 95% interval. It follows from the faults alone (`coordinator.theory.reachability`).
     - `lost`: mean number of healthy nodes that miss a message.
     - `predicted`: mean of the algorithm's claims about these faults; empty where trials were evaluated exactly.
     - `theory`, `guaranteed_theory`: exact predictions of both figures; `promised`: 1 if the algorithm tolerates this
@@ -45,11 +49,13 @@ def rows(store: FinishedTrials) -> list[Row]:
         ran = with_messages.get((point, variant), [])
         counts = store.counts(point, variant, ran)
         if counts.trials:
-            table.append(_row(grid, point, variant, counts, len(ran) if grid.exact(point, variant) else None))
+            exact = grid.exact(point, variant)
+            numbers = grid.numbers(point, variant)[: counts.trials] if exact else grid.counted(point, variant, ran)
+            table.append(_row(grid, point, variant, counts, len(ran) if exact else None, numbers))
     return table
 
 
-def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None) -> Row:
+def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None, numbers: Collection[int]) -> Row:
     fault_set, plan = grid.points[point], grid.variants[variant].plan
     sets = grid.set_count(point, variant)
     row: Row = {
@@ -71,7 +77,18 @@ def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None
     row["promised"] = 1 if promises(plan.algorithm, plan.faults, fault_set) else None
     row["guaranteed_theory"] = _rounded(theory.guaranteed)
     row["finding"] = _finding(counts, theory, exact=exact)
-    return row | field_figures(counts, plan, grid.fault_free_latency(variant))
+    row["fraction"] = _rounded(fraction(grid, point, variant))
+    row |= _reachable(grid, point, variant, numbers, exact=exact)
+    return row | field_figures(counts, plan, grid.fault_free_latency(variant), exact=exact)
+
+
+def _reachable(grid: Grid, point: int, variant: int, numbers: Collection[int], *, exact: bool) -> Row:
+    found = reachability(grid, point, variant, numbers)
+    if found is None or not found.trials:
+        return dict.fromkeys(("reachable", "reachable_low", "reachable_high"))
+    mean = float(found.total / found.trials)
+    low, high = (mean, mean) if exact else mean_interval(float(found.total), found.trials)
+    return {"reachable": _rounded(mean), "reachable_low": _rounded(low), "reachable_high": _rounded(high)}
 
 
 def _rounded(value: float | None) -> float | None:

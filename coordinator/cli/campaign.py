@@ -14,6 +14,7 @@ from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.fault_coverage import coverage_of
 from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.liveness import unfinished
+from coordinator.campaigns.paired import paired_rows
 from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.statistics import findings_per_hour
@@ -84,6 +85,14 @@ def campaign(  # noqa: PLR0913  # its flags
             group=OUTPUT,
         ),
     ] = False,
+    paired: Annotated[
+        bool,
+        Parameter(
+            help="print how each variant differs from the first one, trial by trial under the same faults",
+            negative=(),
+            group=OUTPUT,
+        ),
+    ] = False,
     json: JsonFlag = False,
 ) -> int:
     """Run many trials over a grid of scenarios and faults.
@@ -112,13 +121,15 @@ def campaign(  # noqa: PLR0913  # its flags
     session, violations = done.session, done.violations
     tried = coverage_of(done.store) if coverage else {}
     ended = unfinished(done.store)
+    pairs = paired_rows(done.store) if paired else []
     if json:
         known = {"out": str(folder), **asdict(session), "left_out": grid.left_out, "searches": grid.searches}
         residual = [each.record() for each in done.residuals]
         found = {"rows": done.rows, "processes": done.process_rows, "residual": residual, "violations": violations}
         covered = {"coverage": {name: each.record() for name, each in tried.items()}} if coverage else {}
         lively = {"liveness": [each._asdict() for each in ended]} if ended else {}
-        print_json({**known, "engines": done.engines, **found, **covered, **lively})
+        compared = {"paired": pairs} if paired else {}
+        print_json({**known, "engines": done.engines, **found, **covered, **lively, **compared})
     else:
         show_campaign(folder, done.rows, grid.left_out, violations, session)
         show_processes(done.process_rows)
@@ -126,6 +137,7 @@ def campaign(  # noqa: PLR0913  # its flags
             render.console().print(escape(line), soft_wrap=True)
         for line in chain.from_iterable(each.lines() for each in ended):
             render.console().print(escape(line), soft_wrap=True)
+        show_pairs(pairs)
         render.console().print(f"engine: {escape(done.engines)}", soft_wrap=True)
         for name, each in tried.items():
             render.show_rows(f"faults in {plural(each.trials, 'trial')} on {name}", list(each.rows()))
@@ -235,6 +247,21 @@ def _shown(label: str, row: Row) -> dict[str, object]:
         "theory": None if row["theory"] is None else f"{row['theory']:.5g}",
         "verdict": verdict + (f", {row['undecided']} undecided" if row["undecided"] else ""),
     }
+
+
+def show_pairs(rows: Sequence[Row]) -> None:
+    """Print paired differences, a table for each figure."""
+    for figure in dict.fromkeys(str(row["figure"]) for row in rows):
+        shown = []
+        for row in rows:
+            if row["figure"] == figure:
+                _, variants, faults, pairs, value, low, high, larger, smaller = row.values()
+                interval = "all equal" if low is None else f"{low:.4g} to {high:.4g}" if low != high else "exact"
+                shown.append({
+                    "variants": variants, "faults": faults, "pairs": pairs, "difference": f"{value:.4g}",
+                    "95 %": interval, "larger": larger, "smaller": smaller,
+                })  # fmt: skip
+        render.show_rows(f"paired differences: {figure.replace('_', ' ').replace('max ', 'longest ')}", shown)
 
 
 def show_processes(table: Sequence[Row]) -> None:

@@ -4,7 +4,7 @@ A script draws the curves again so that a reader can look closer; without it, an
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from coordinator.reports import theme
 from coordinator.reports.chart import Chart, responsive
-from coordinator.reports.charts import Estimates, Points, curves, ratio_curves
+from coordinator.reports.charts import SHARE, Estimates, Points, curves, ratio_curves
 from coordinator.reports.numbers import show, show_seconds
 from coordinator.reports.pages import FOLDER, MARKS, script_json, template, typeset
 from coordinator.reports.pgfplots import curves_of
@@ -24,8 +24,16 @@ MEASURES = {
     "guaranteed": ("Guaranteed delivery", "guaranteed", "guaranteed_theory"),
 }
 """Column -> its title, the prefix of its interval, and the column with the theoretical value."""
+LATENCIES = {
+    "max_latency": ("Longest latency", "steps"),
+    "stretch": ("Stretch", "times the longest latency without faults"),
+}
+"""Column -> title and unit of its curves, for papers."""
+REACHED = "reached by the network itself"
+"""The line of the healthy nodes that links and nodes still connect to the source."""
 NOTES = {
-    "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected.",
+    "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected. The line of the "
+    "network itself: mean share of healthy nodes that working links connect to the source.",
     "guaranteed": "Share of the trials where every healthy node received everything; crosses: expected.",
 }
 
@@ -46,12 +54,12 @@ def figures(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[st
 def curve_rows(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> list[Row]:
     """Return the numbers of all curves as rows, one per point; see `pgfplots`."""
     found: list[Row] = []
-    for title, xlabel, lines in _curves(rows, families).values():
+    for title, xlabel, lines, unit in (*_curves(rows, families).values(), *_more_curves(rows, families)):
         for name, line in lines.items():
             expected = dict(line.theory)
             found += (
-                {"figure": title, "x_label": xlabel, "series": name, "x": x, "value": value, "low": low, "high": high,
-                 "theory": expected.get(x)}
+                {"figure": title, "x_label": xlabel, "unit": unit, "series": name, "x": x, "value": value, "low": low,
+                 "high": high, "theory": expected.get(x)}
                 for x, value, low, high in line.points
             )  # fmt: skip
     return found
@@ -69,7 +77,7 @@ def charts_of(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[
     """Return the same curves for the page, in a wide and a narrow form, with their numbers."""
     found = {}
     for name, arguments in _curves(rows, families).items():
-        title, xlabel, lines = arguments
+        title, xlabel, lines, _ = arguments
         svg = responsive(lambda narrow, given=arguments: ratio_curves(*given, narrow=narrow))  # type: ignore[misc]
         note = next(NOTES[key] for key in MEASURES if name.startswith(MEASURES[key][0]))
         series = [{"name": line, "points": given.points, "theory": given.theory} for line, given in lines.items()]
@@ -96,7 +104,7 @@ def pictures_of(curve_points: Sequence[Row], losses: Sequence[Row], command: str
 
     `curve_points` are rows of `curve_rows`; `command` is the command that draws them, which their files name.
     """
-    charts = [ratio_curves(title, xlabel, lines) for title, (xlabel, lines) in curves_of(curve_points).items()]
+    charts = [ratio_curves(title, *figure) for title, figure in curves_of(curve_points).items()]
     for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
         lines = _distributions([row for row in losses if row["point"] == point])
         charts.append(loss_chart(f"Losses under {point}", lines))
@@ -133,17 +141,65 @@ def _int(value: object) -> int:
     return value
 
 
-def _curves(
-    rows: Sequence[Row], families: Mapping[str, CurvePoints]
-) -> dict[str, tuple[str, str, Mapping[str, Estimates]]]:
-    """Return name -> title, label of the x axis, lines."""
-    found: dict[str, tuple[str, str, Mapping[str, Estimates]]] = {}
+class Curves(NamedTuple):
+    """A figure of curves: its title, the label of its x axis, its lines and their unit."""
+
+    title: str
+    xlabel: str
+    lines: Mapping[str, Estimates]
+    unit: str = SHARE
+
+
+def _curves(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[str, Curves]:
+    """Return the curves of the page by their names: delivery, beside the reachability of the network itself."""
+    found = {}
     for family, points in families.items():
         for column, (title, prefix, theory) in MEASURES.items():
             lines = _lines(rows, dict(points), column, prefix, theory)
             if lines:
-                found[f"{title}, {family}"] = (f"{title} over {family}", family, lines)
+                reached = _network(rows, dict(points)) if column == "delivery_ratio" else {}
+                found[f"{title}, {family}"] = Curves(f"{title} over {family}", family, lines | reached)
     return found
+
+
+def _more_curves(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> Iterator[Curves]:
+    """Yield the curves that papers need besides: over the share of places that fail, and of latency and stretch."""
+    for family, points in families.items():
+        here = [row for row in rows if row["faults"] in dict(points)]
+        if len({row.get("fraction") for row in here} - {None}) > 1:
+            shares = [{**row, "faults": str(row["fraction"])} for row in here if row.get("fraction") is not None]
+            places = {str(row["faults"]): _float(row["fraction"]) for row in shares}
+            for column, (title, prefix, theory) in MEASURES.items():
+                lines = _lines(shares, places, column, prefix, theory)
+                if lines:
+                    reached = _network(shares, places) if column == "delivery_ratio" else {}
+                    label = f"the share of {family}"
+                    yield Curves(f"{title} over {label}", label.removeprefix("the "), lines | reached)
+        for column, (title, unit) in LATENCIES.items():
+            known = [{**row, **_ends(row, column)} for row in here if row.get(column) is not None]
+            lines = _lines(known, dict(points), column, column, "no_theory") if known else {}
+            if lines:
+                yield Curves(f"{title} over {family}", family, lines, unit)
+
+
+def _ends(row: Row, column: str) -> Row:
+    """Return the interval of a latency, and no theory; equal trials have no interval, and no bar."""
+    value = row[column]
+    low, high = (value if row[f"{column}_{end}"] is None else row[f"{column}_{end}"] for end in ("low", "high"))
+    return {f"{column}_low": low, f"{column}_high": high, "no_theory": None}
+
+
+def _network(rows: Sequence[Row], points: Mapping[str, float]) -> dict[str, Estimates]:
+    """Return the reachability of the network itself as lines; variants with the same values share one."""
+    known = [row for row in rows if row.get("reachable") is not None]
+    lines = _lines([{**row, "no_theory": None} for row in known], points, "reachable", "reachable", "no_theory")
+    found: dict[tuple[tuple[float, ...], ...], list[str]] = {}
+    for name, line in lines.items():
+        found.setdefault(tuple(map(tuple, line.points)), []).append(name)
+    return {
+        REACHED if len(found) == 1 else f"{REACHED} ({', '.join(names)})": Estimates(points)  # type: ignore[arg-type]
+        for points, names in found.items()
+    }
 
 
 def _lines(
@@ -225,8 +281,10 @@ LONG = {column for measure, (_, _, theory) in MEASURES.items() for column in (me
 COUNTED = ("undecided", "violated", "finding")
 """Columns that the verdict summarises."""
 TABLE_ONLY = (
-    "tfr_one_to_one", "tfr_one_to_all", "mean_latency", "max_latency", "stretch", "redundancy_cost",
-    "informed_nodes_per_step", "ratio_betting_low", "ratio_betting_high",
+    "tfr_one_to_one", "tfr_one_to_all", "mean_latency", "mean_latency_low", "mean_latency_high", "max_latency",
+    "max_latency_low", "max_latency_high", "stretch", "stretch_low", "stretch_high", "redundancy_cost",
+    "informed_nodes_per_step", "ratio_betting_low", "ratio_betting_high", "fraction", "reachable", "reachable_low",
+    "reachable_high",
 )  # fmt: skip
 """Columns that are in `table.csv` only: with them the page would be wider than a screen."""
 

@@ -217,6 +217,14 @@ class Chart:
             self.rule(f"M{frame.left} {y:.1f}H{frame.right}")
             self.end(frame.left - 6, f"{y + 4:.1f}", f"{ratio:.0%}")
 
+    def value_grid(self) -> None:
+        """Draw a horizontal line at every round value up to the largest."""
+        frame = self.frame
+        for value in Axis("", 0.0, frame.most, frame.bottom, frame.top).ticks():
+            y = frame.y(value)
+            self.rule(f"M{frame.left} {y:.1f}H{frame.right}")
+            self.end(frame.left - 6, f"{y + 4:.1f}", show(round(value, 10), 4))
+
     def time_axis(self, axis: Axis) -> None:
         """Write the ticks of an axis of times below the plotting area, and its unit."""
         bottom = self.frame.bottom

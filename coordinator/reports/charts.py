@@ -18,6 +18,8 @@ from coordinator.reports.plot import CROSSES, Mode, Plot, PlotAxis, Series
 from emunode.lazy_dataclass import dataclass
 
 MOST_BARS = 160
+SHARE = "share"
+"""The unit of ratios."""
 MOST_TICKS = 12
 """Numbers of steps along a plot."""
 TITLED_BARS = 64
@@ -355,21 +357,30 @@ def _plot_axis(axis: Axis) -> PlotAxis:
     return PlotAxis(axis.title, axis.low, axis.high, axis.log, names)
 
 
-def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, narrow: bool = False) -> Chart:
-    """Draw ratios from 0 to 1 as named lines, with bars for intervals and crosses for theory.
+def ratio_curves(
+    title: str, xlabel: str, lines: Mapping[str, Estimates], unit: str = SHARE, *, narrow: bool = False
+) -> Chart:
+    """Draw ratios from 0 to 1, or values from 0 on in another unit, as named lines, with bars for intervals and crosses for
+    theory.
 
     The names stand at the ends of the lines, or below the chart in the narrow form.
     """
     drawn = {name: line for name, line in lines.items() if line.points}
     words = textwrap.wrap(title, 48 if narrow else 105) or [""]
     top = 18 + 16 * len(words)
-    frame = Frame(46, top, NARROW - 8, top + 200, 1.0) if narrow else Frame(46, top, 560, top + 234, 1.0)
+    most = (
+        1.0 if unit == SHARE else 1.05 * max((high for line in drawn.values() for *_, high in line.points), default=1)
+    )
+    frame = Frame(46, top, NARROW - 8, top + 200, most) if narrow else Frame(46, top, 560, top + 234, most)
     ticks = sorted({x for line in drawn.values() for x, *_ in line.points}) or [0.0, 1.0]
     x = Axis(xlabel, ticks[0], ticks[-1], frame.left + 10, frame.right - 10)
     chart = Chart(title, frame, NARROW if narrow else 760)
     for at, line in enumerate(words):
         chart.heading(16 * (at + 1), line)
-    chart.ratio_grid()
+    if unit == SHARE:
+        chart.ratio_grid()
+    else:
+        chart.value_grid()
     every = -(-len(ticks) // (8 if narrow else 14))
     for tick in ticks[::every] if drawn else ():
         chart.middle(x.at(tick), frame.bottom + 16, show(tick, 4))
@@ -381,36 +392,43 @@ def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, nar
     if not narrow:
         heights = _spread([frame.y(line.points[-1][1]) + 4 for line in drawn.values()], 14)
     for at, ((name, estimates), height) in enumerate(zip(drawn.items(), heights, strict=True)):
-        _draw_estimates(chart, name, estimates, at, x)
+        _draw_estimates(chart, name, estimates, at, x, unit)
         colour, left = SERIES_COLOURS[at % len(SERIES_COLOURS)], frame.left if narrow else frame.right + 14
         chart.mark(at, left, height - 4, colour, name)
         chart.text(left + 10, f"{height:.1f}", name, colour)
-    return chart.finish(max([below, *(height + 8 for height in heights)]), ratio_plot(xlabel, drawn))
+    return chart.finish(max([below, *(height + 8 for height in heights)]), ratio_plot(xlabel, drawn, unit))
 
 
-def ratio_plot(xlabel: str, lines: Mapping[str, Estimates]) -> Plot:
+def ratio_plot(xlabel: str, lines: Mapping[str, Estimates], unit: str = SHARE) -> Plot:
     """Return measured ratios with their intervals, and the crosses of theory, as numbers."""
     series = []
     for at, (name, line) in enumerate(lines.items()):
         series.append(Series(name, Mode.LINE, line.points, SERIES_COLOURS[at % len(SERIES_COLOURS)], mark=at))
         if line.theory:
             series.append(Series("", Mode.MARKS, line.theory, "ink", mark=CROSSES))
-    return Plot(PlotAxis(xlabel), PlotAxis("share", 0, 1, shares=True), series)
+    down = PlotAxis(unit, 0, 1, shares=True) if unit == SHARE else PlotAxis(unit, 0)
+    return Plot(PlotAxis(xlabel), down, series)
 
 
-def _draw_estimates(chart: Chart, name: str, line: Estimates, at: int, x: Axis) -> None:
+def _draw_estimates(chart: Chart, name: str, line: Estimates, at: int, x: Axis, unit: str) -> None:
     """Draw one series of ratios: its line, interval bars and marks, then the crosses of its theory."""
     colour, frame = SERIES_COLOURS[at % len(SERIES_COLOURS)], chart.frame
     chart.line("M" + "L".join(f"{x.at(a):.1f} {frame.y(b):.1f}" for a, b, _, _ in line.points), colour)
     for a, b, low, high in line.points:
         bar = f"M{x.at(a):.1f} {frame.y(high):.1f}V{frame.y(low):.1f}"
         chart.add(f'<path stroke="var(--{colour})" fill="none" d="{bar}"/>')
-        chart.mark(at, x.at(a), frame.y(b), colour, f"{name}, {show(a, 4)}: {b:.2%}, {low:.2%} to {high:.2%}")
+        chart.mark(at, x.at(a), frame.y(b), colour, f"{name}, {show(a, 4)}: {_range(b, low, high, unit)}")
     for a, b in line.theory:
         chart.add(
             f'<path stroke="var(--ink)" d="M{x.at(a) - 4:.1f} {frame.y(b) - 4:.1f}l8 8m0 -8l-8 8"><title>theory, '
             f"{escape(name)}, {show(a, 4)}: {b:.2%}</title></path>"
         )
+
+
+def _range(value: float, low: float, high: float, unit: str) -> str:
+    if unit == SHARE:
+        return f"{value:.2%}, {low:.2%} to {high:.2%}"
+    return f"{show(value, 4)}, {show(low, 4)} to {show(high, 4)}"
 
 
 def _drawable(line: Points, *, log_x: bool, log_y: bool) -> list[tuple[float, float]]:

@@ -1,7 +1,7 @@
 """Charts for LaTeX: the numbers of a chart as an axis of pgfplots, and the curves of a campaign as a document.
 
-The curves of a campaign are also kept as CSV. Its rows have `figure`, `x_label`, `series`, `x`, `value`, the ends `low` and
-`high` of its interval, and `theory` (empty without a prediction). The document is made from such rows, so a stored
+The curves of a campaign are also kept as CSV. Its rows have `figure`, `x_label`, `unit`, `series`, `x`, `value`, the ends
+`low` and `high` of its interval, and `theory` (empty without a prediction). The document is made from such rows, so a stored
 campaign is exported without running anything.
 """
 
@@ -23,8 +23,8 @@ from emunode.errors import ScenarioError
 FILE = "curves.csv"
 """The rows, in a campaign folder."""
 LOSSES = "losses.csv"
-COLUMNS = ("figure", "x_label", "series", "x", "value", "low", "high", "theory")
-NUMBERS = COLUMNS[3:]
+COLUMNS = ("figure", "x_label", "unit", "series", "x", "value", "low", "high", "theory")
+NUMBERS = COLUMNS[4:]
 HEAD = (
     "% Curves of a campaign of the coordinator; compile with pdflatex. Each figure may be copied by itself.\n"
     "\\documentclass{article}\n\\usepackage[a4paper, margin=2cm]{geometry}\n"
@@ -81,21 +81,25 @@ def _curve_row(row: dict[str, str]) -> Row:
 def pgfplots(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a LaTeX document with a plot for each figure: lines with error bars, and crosses for theory."""
     yield HEAD
-    for title, (x_label, lines) in curves_of(rows).items():
-        yield from axis(title, ratio_plot(x_label, lines))
+    for title, (x_label, lines, unit) in curves_of(rows).items():
+        yield from axis(title, ratio_plot(x_label, lines, unit))
         yield "\n"
     yield "\\end{document}\n"
 
 
-def curves_of(rows: Sequence[Row]) -> dict[str, tuple[str, dict[str, Estimates]]]:
-    """Return the label of the x axis and the lines of each figure, by its title."""
+def curves_of(rows: Sequence[Row]) -> dict[str, tuple[str, dict[str, Estimates], str]]:
+    """Return the label of the x axis, the lines and their unit of each figure, by its title."""
     found = {}
-    for (figure, x_label), points in groupby(rows, lambda row: (str(row["figure"]), str(row["x_label"]))):
+    for (figure, x_label, unit), points in groupby(rows, _figure_of):
         lines = {
             name: _estimates(list(of_series)) for name, of_series in groupby(points, lambda row: str(row["series"]))
         }
-        found[figure] = x_label, lines
+        found[figure] = x_label, lines, unit
     return found
+
+
+def _figure_of(row: Row) -> tuple[str, str, str]:
+    return str(row["figure"]), str(row["x_label"]), str(row["unit"])
 
 
 def _estimates(rows: Sequence[Row]) -> Estimates:

@@ -18,7 +18,7 @@ from emunode.registry import Registry
 
 NAME: Final = re.compile("[a-z][a-z0-9_]{0,63}")
 TAKEN: Final = {
-    "claims", "coverage", "engine", "every_order", "executions", "faults", "from", "help", "hosts", "join_seconds",
+    "claims", "coverage", "paired", "engine", "every_order", "executions", "faults", "from", "help", "hosts", "join_seconds",
     "json", "listen", "method", "metric", "metrics", "open", "out", "precision", "quiet", "resume", "sample", "scenario",
     "token_file", "trials", "vary", "version", "watch", "watch_port", "watch_timeout", "workers",
 }  # fmt: skip

@@ -1,0 +1,125 @@
+"""How many healthy nodes a network still connects to the source under faults, whatever algorithm runs on it.
+
+A node is reached if a path from the source leads to it over nodes and links that work: no algorithm delivers more. Only
+faults that are in force from the first step to the end, and that stop nodes or links wholly, leave such a network behind;
+for others there is no answer here. The links are followed one hop after the other for thousands of fault sets at once; no
+algorithm, schedule or engine has a part in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.dependence.bit_rows import Indices
+from emunode.faults.effects import Effects, Loses, Stops
+from emunode.faults.kinds import Fault, LinkFault, NodeFault
+from emunode.model import Rank
+from emunode.topologies.base import Topology
+
+MOST_FLAGS: Final = 2**25
+"""Links times fault sets that are followed at once."""
+
+
+class StruckPlaces(NamedTuple):
+    """Places that stop in some fault sets: pairs of a place and a set, both as positions."""
+
+    places: Indices
+    sets: Indices
+
+
+class ReachedCounts(NamedTuple):
+    """By fault set: the healthy nodes but the source, how many of them are connected to it, and whether it is healthy."""
+
+    healthy: Indices
+    reached: Indices
+    decided: NDArray[np.bool_]
+    """Whether the source is healthy, and another node is."""
+
+
+def stops_for_good(fault: Fault) -> bool | None:
+    """Return whether a fault stops its place from the first step to the end; None if it does something else.
+
+    A fault without any effect stops nothing.
+    """
+    effects = list(_effects(fault))
+    if not effects:
+        return False
+    for _, interval, effect in effects:
+        whole = isinstance(effect, Stops) or (
+            isinstance(effect, Loses) and effect.probability == 1 and effect.packet is None
+        )
+        if not whole or interval.start > 1 or not interval.is_endless:
+            return None
+    return True
+
+
+def _effects(fault: Fault) -> Effects:
+    return fault.effects() if isinstance(fault, NodeFault | LinkFault) else ()
+
+
+class Connectivity:
+    """A network, and the nodes and directions of links that stop in every fault set."""
+
+    def __init__(self, topology: Topology, source: Rank, given: Sequence[Fault] = (), *, towards: bool = False) -> None:
+        """Take the faults `given`, all of which stop a place to the end. With `towards`, paths lead to the source."""
+        self.topology, self.source = topology, source
+        rows = [(rank, port, other) for rank in topology.ranks() for port, other in topology.adjacent(rank)]
+        table = np.array(rows, np.int64).reshape(-1, 3)
+        senders, _, receivers = table.T
+        self._arc = {(rank, port): at for at, (rank, port, _) in enumerate(rows)}
+        self._begin, self._end = (receivers, senders) if towards else (senders, receivers)
+        self._dead_nodes = sorted({fault.rank for fault in given if isinstance(fault, NodeFault)})
+        self._dead_arcs = sorted(
+            {self._arc[fault.sender, fault.port] for fault in given if isinstance(fault, LinkFault)}
+        )
+        self._counted = np.ones(topology.order, np.bool_)
+        self._counted[[rank for rank in topology.ranks() if topology.is_switch(rank)]] = False
+        self._counted[source] = False
+
+    def arcs_of(self, links: Iterable[tuple[Rank, Rank]]) -> Indices:
+        """Return the two directions of each link, a row each."""
+        arc = {(rank, self.topology.neighbour(rank, port)): at for (rank, port), at in self._arc.items()}
+        return np.array([(arc[one, other], arc[other, one]) for one, other in links], np.int64).reshape(-1, 2)
+
+    def reached(self, sets: int, nodes: StruckPlaces, arcs: StruckPlaces) -> ReachedCounts:
+        """Return what is reached in each of `sets` fault sets; `nodes` are ranks, `arcs` numbers of directed links."""
+        size = max(1, MOST_FLAGS // max(1, len(self._begin)))
+        parts = [
+            self._followed(min(size, sets - start), *(_part(struck, start, start + size) for struck in (nodes, arcs)))
+            for start in range(0, sets, size)
+        ]
+        return ReachedCounts(*(np.concatenate([part[at] for part in parts]) for at in range(3))) if parts else _NOTHING
+
+    def _followed(self, sets: int, nodes: StruckPlaces, arcs: StruckPlaces) -> ReachedCounts:
+        alive = np.ones((self.topology.order, sets), np.bool_)
+        alive[nodes.places, nodes.sets] = False
+        alive[self._dead_nodes] = False
+        works = np.ones((len(self._begin), sets), np.bool_)
+        works[arcs.places, arcs.sets] = False
+        works[self._dead_arcs] = False
+        reached = np.zeros_like(alive)
+        reached[self.source] = alive[self.source]
+        # Sorted by their ends, so that one reduction joins all links into a node.
+        order = np.argsort(self._end, kind="stable")
+        begin, works = self._begin[order], works[order]
+        ends, starts = np.unique(self._end[order], return_index=True)
+        while True:
+            more = reached.copy()
+            more[ends] |= np.logical_or.reduceat(reached[begin] & works, starts, axis=0)
+            more &= alive
+            if np.array_equal(more, reached):
+                break
+            reached = more
+        healthy = alive & self._counted[:, None]
+        counts = healthy.sum(axis=0)
+        return ReachedCounts(counts, (reached & healthy).sum(axis=0), alive[self.source] & (counts > 0))
+
+
+def _part(struck: StruckPlaces, start: int, stop: int) -> StruckPlaces:
+    here = (struck.sets >= start) & (struck.sets < stop)
+    return StruckPlaces(struck.places[here], struck.sets[here] - start)
+
+
+_NOTHING = ReachedCounts(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
