@@ -45,6 +45,11 @@ class ScheduleChecks:
     """Whether lower bounds of the network are computed, and printed with what the files state of themselves."""
     as_json: bool = False
 
+    def __post_init__(self) -> None:
+        if self.brief and (self.faults or self.claims):
+            flag = "--fault" if self.faults else "--claims"
+            raise ScenarioError("brief", None, f"it counts files by verdict and has no room for {flag}: leave one out")
+
 
 def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
     """Judge schedule files and print one line for each, or a table of all; return the exit status."""

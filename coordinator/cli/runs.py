@@ -84,6 +84,7 @@ def _show_runs(title: str, entries: Sequence[RunEntry]) -> None:
             "steps": run.steps,
             "packets": run.packets,
             "faults": run.fault_count,
+            "seed": run.seed,
             "verdict": run.outcome,
         }
         for run in entries

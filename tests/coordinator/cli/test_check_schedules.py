@@ -99,6 +99,8 @@ def test_files_are_counted(call: Call, tmp_path: Path, monkeypatch: pytest.Monke
             "schedules take --topology, --link-capacity, --root, --fault, --brief, --claims and --json only",
         ),
         (("allgather-ring-4.xml", "--link-capacity", "0"), "expected the chunks that a link carries in a step"),
+        (("allgather-ring-4.xml", "--brief", "--claims"), "it counts files by verdict and has no room for --claims"),
+        (("allgather-ring-4.xml", "--brief", "--fault", "crash:0@1"), "has no room for --fault: leave one out"),
         (("mine.py", "--root", "1"), "only schedules take --link-capacity, --root, --fault, --brief and --claims"),
     ],
 )

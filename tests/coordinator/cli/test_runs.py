@@ -69,7 +69,8 @@ def test_the_list_fits_80_columns(call: Call, monkeypatch: pytest.MonkeyPatch) -
     folder = "a-name-with-hyphens-and-more-of-them/2"
     whole = call("list runs --last 2").out.splitlines()
     assert sum(folder in line for line in whole) == 2
-    assert whole[0].split() == ["run", "delivered", "steps", "packets", "faults", "verdict"]
+    assert whole[0].split() == ["run", "delivered", "steps", "packets", "faults", "seed", "verdict"]
+    assert [line.split()[-2] for line in whole if "holds" in line] == ["2", "1"]
     assert whole[-1] == "and 1 older run: --last 0 lists all"
     monkeypatch.setenv("COLUMNS", "80")
     lines = call("list runs --last 2").out.splitlines()
