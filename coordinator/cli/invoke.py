@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
@@ -49,8 +50,7 @@ def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
 def load_named_plugins(words: Sequence[str]) -> None:
     """Execute the plug-ins that a command line names, before it is parsed: they may add flags. Raises ScenarioError."""
     flag = "--plugin"
-    following = [*words[1:], ""]
-    named = [after for word, after in zip(words, following, strict=True) if word == flag and not after.startswith("-")]
+    named = [after for word, after in pairwise([*words, ""]) if word == flag and not after.startswith("-")]
     named += [word.removeprefix(f"{flag}=") for word in words if word.startswith(f"{flag}=")]
     if named := [name for name in named if name]:
         from coordinator.scenario.plugins import load_plugins  # noqa: PLC0415  # most command lines name none
@@ -82,8 +82,7 @@ def _discard_unwritable(stream: TextIO) -> None:
 
 def with_netns_value(arguments: Sequence[str]) -> list[str]:
     """Replace a bare `--netns` (a switch in older versions) by `--netns=always`."""
-    following = [*arguments[1:], ""]
     return [
         "--netns=always" if argument == "--netns" and after.lower() not in NETNS else argument
-        for argument, after in zip(arguments, following, strict=False)
+        for argument, after in pairwise([*arguments, ""])
     ]

@@ -1,11 +1,13 @@
 """Command lines that are refused: exit status 2, the reason on standard error, and nothing left in the folder."""
 
+import re
 import time
 from pathlib import Path
 
 import pytest
 
 from coordinator.cli.app import COMMANDS, LISTS
+from coordinator.cli.invoke import WITH_OPTIONS
 from tests.command_line import Call
 
 
@@ -119,6 +121,13 @@ def test_refused_command_lines_give_the_reason_and_leave_nothing(
     assert message in ended.err
     assert list(tmp_path.iterdir()) == []
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("command", WITH_OPTIONS)
+def test_a_command_alone_names_what_it_needs(call: Call, command: str) -> None:
+    ended = call(command)
+    assert (ended.status, ended.out) == (2, "")
+    assert re.match(r"coordinator: .*(these are required: topology|give)", ended.err), ended.err
 
 
 def test_the_error_of_a_field_has_its_name_in_json(call: Call) -> None:
