@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.image import container_files
 from tests.command_line import ROOT, Call, Running, command, fields, flags, free_port, fresh, run_process
 
 SECONDS = 300
@@ -171,10 +170,6 @@ def test_compose_prints_the_file_that_is_shipped(call: Call, file: str) -> None:
     assert (printed.status, printed.out) == (0, (ROOT / "compose" / file).read_text())
     ended = call(f"compose {file} --json")
     assert (ended.status, ended.data["file"]) == (0, file)
-
-
-def test_the_files_for_containers_are_found() -> None:
-    assert container_files() == ROOT
 
 
 def test_an_installed_project_is_packed_as_its_wheel(

@@ -33,12 +33,6 @@ def test_scenario_flags_show_types_defaults_and_allowed_values(call: Call, name:
         assert f"─ {title} ─" in text
 
 
-def test_campaigns_and_certificates_show_their_own_defaults(call: Call) -> None:
-    for name, default in (("run", "local"), ("campaign", "memory"), ("certify", "memory")):
-        (line,) = (line for line in help_of(call, name).splitlines() if "--driver CHOICE" in line)
-        assert f"[default: {default}]" in line
-
-
 def test_every_field_of_a_scenario_is_in_one_group() -> None:
     assert OPTIONS.keys() == scenario_model().model_fields.keys()
     assert {option.group for option in OPTIONS.values()} == set(OptionGroup)

@@ -11,10 +11,8 @@ import pytest
 import yaml
 
 from tests.command_line import SECONDS, Call, environment, free_port
+from tests.coordinator.manifests.support import KINDS, SCENARIO
 from tests.scenarios import Case
-
-KINDS = ("compose", "swarm")
-SCENARIO = "--topology star:4 --collective broadcast --algorithm edt --hosts 4"
 
 
 def file_of(kind: str, call: Call) -> Any:
@@ -79,10 +77,3 @@ def test_docker_reads_the_stack(call: Call, tmp_path: Path) -> None:
     ended = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "testbench-token" in ended.stdout
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_bad_name_is_refused(kind: str, call: Call) -> None:
-    ended = call(f"manifest {kind} {SCENARIO} --job-name Bad_Name")
-    assert ended.status == 2
-    assert "expected lower-case letters" in ended.err

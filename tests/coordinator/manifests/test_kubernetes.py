@@ -4,16 +4,14 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from tests.command_line import Call, wait_until
+from tests.coordinator.manifests.support import RUN, documents
 from tests.fake_kubelet import FakeKubelet
 from tests.scenarios import Case
 
-RUN = "manifest kubernetes --topology star:5 --collective broadcast --algorithm edt --hosts 6"
 TOKEN = "0123456789abcdef" * 4
 
 
@@ -22,11 +20,6 @@ def kubelet(tmp_path: Path) -> Iterator[FakeKubelet]:
     found = FakeKubelet(tmp_path)
     yield found
     found.close()
-
-
-def documents(text: str) -> dict[tuple[str, str], Any]:
-    """Return the objects of a manifest by kind and name."""
-    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text) if each}
 
 
 def test_the_manifest_has_one_secret_service_and_two_jobs(call: Call) -> None:
@@ -49,12 +42,6 @@ def test_the_manifest_has_one_secret_service_and_two_jobs(call: Call) -> None:
         assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
 
 
-def test_two_manifests_have_different_secrets(call: Call) -> None:
-    one, other = (documents(call(RUN).out)["Secret", "testbench-token"]["stringData"]["token"] for _ in range(2))
-    assert one != other
-    assert len(one) == 64
-
-
 @pytest.mark.skipif(importlib.util.find_spec("kubernetes_validate") is None, reason="needs kubernetes-validate")
 @pytest.mark.parametrize("version", ["1.27", "1.31"])
 def test_the_published_schemas_accept_the_manifest(version: str, call: Call) -> None:
@@ -62,30 +49,6 @@ def test_the_published_schemas_accept_the_manifest(version: str, call: Call) -> 
 
     for each in documents(call(RUN).out).values():
         kubernetes_validate.validate(each, version, strict=True)
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ("--job-name Bad_Name", "expected lower-case letters"),
-        (f"--job-name {'a' * 43}", "at most 42"),
-        ("--namespace Lab", "expected lower-case letters"),
-        ("--token xyz", "expected 32 to 128 hexadecimal digits"),
-        ("--source 99", "source"),
-    ],
-)
-def test_bad_flags_are_refused(flags: str, words: str, call: Call) -> None:
-    ended = call(f"{RUN} {flags}")
-    assert ended.status == 2
-    assert words in ended.err
-    assert "xyz" not in ended.err
-
-
-def test_a_scenario_with_files_of_this_machine_is_refused(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "net.edges").write_text("a b\nb c\n")
-    ended = call(f"manifest kubernetes --topology file:{tmp_path}/net.edges --collective broadcast --algorithm flood")
-    assert ended.status == 2
-    assert "pods have only the image" in ended.err
 
 
 def test_the_pods_have_the_journal_of_memory(kubelet: FakeKubelet, call: Call) -> None:

@@ -1,0 +1,64 @@
+"""`coordinator compare`: differences of stored runs, in each format."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import Call
+from tests.scenarios import Case
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Provide two runs that differ in their algorithm."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("edt", "flood"):
+        Case(f"star:3 broadcast {name}").stored(folder / name)
+    return folder / "edt", folder / "flood"
+
+
+def test_differences_are_printed_and_equal_metrics_left_out(call: Call, runs: tuple[Path, Path]) -> None:
+    short, whole = call("compare", *runs), call("compare --all", *runs)
+    assert (short.status, whole.status) == (0, 0)
+    assert short.out.startswith("the scenarios differ in: algorithm; different histories\n")
+    for printed, row in ((short, False), (whole, True)):
+        assert any(line.split()[:2] == ["metric", "order"] for line in printed.out.splitlines()) is row
+    assert "--all prints equal metrics" in short.out
+    assert "--all" not in whole.out
+    same = call("compare", runs[0], runs[0]).out
+    assert same.startswith("the scenarios differ in: nothing; the same history, byte for byte\n")
+
+
+def test_formats_have_every_metric(call: Call, runs: tuple[Path, Path]) -> None:
+    record = call("compare --json", *runs).data
+    assert record["differs"] == {"algorithm": ["edt", "flood"]}
+    rows = list(csv.reader(call("compare --csv", *runs).out.splitlines()))
+    table = call("compare --markdown", *runs).out
+    for name, values in record["metrics"].items():
+        assert [row[1] for row in rows].count(name) == 1, name
+        assert f"| metric | {name} |" in table
+        assert len(values) == 2
+
+
+def test_a_page_and_a_plot_are_written(call: Call, runs: tuple[Path, Path], tmp_path: Path) -> None:
+    assert call("compare --out page.html --plot bars.svg --json", *runs).status == 0
+    assert (tmp_path / "bars.svg").read_text().startswith("<svg")
+    assert "<!doctype html>" in (tmp_path / "page.html").read_text().lower()
+
+
+def test_one_format_at_a_time(call: Call, runs: tuple[Path, Path]) -> None:
+    for line in ("--csv --markdown", "--csv --json", "--json --markdown"):
+        ended = call(f"compare {line}", *runs)
+        assert (ended.status, "one of them at a time" in ended.err) == (2, True)
+
+
+def test_an_altered_run_is_compared_with_a_warning(call: Call, runs: tuple[Path, Path], tmp_path: Path) -> None:
+    altered = Case("star:3 broadcast edt").stored(tmp_path / "altered").path
+    summary = json.loads((altered / "summary.json").read_text())
+    (altered / "summary.json").write_text(json.dumps(summary | {"packets": summary["packets"] + 1}))
+    ended = call("compare", runs[1], altered)
+    assert ended.status == 0
+    assert ended.err.startswith(f"warning: {altered}")
+    assert ended.err.count("does not verify") == 1
