@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from coordinator.cli.invoke import main
+from coordinator.reports.campaign_report import REACHED
 from tests.browser import CLIPPED, LETTERS, Browser, find_chromium
 from tests.command_line import Call
 
@@ -115,6 +116,11 @@ def test_marks_of_curves_stand_where_the_numbers_are(campaign: Path, page: Brows
         drawn = dict(charts[f"{title} over crashed nodes"])
         ticks = heights(page, number)
         none, whole = ticks["0 %"], ticks["100 %"]
+        beside = drawn.pop(REACHED, None)
+        assert (beside is not None) == (column == "delivery_ratio")
+        if beside is not None:
+            shares = [(none - y) / (none - whole) for _, y in beside]
+            assert shares == pytest.approx(table(campaign, "star:4")["reachable"].to_list(), abs=0.01)
         assert list(drawn) == ["star:4", "hypercube:4"]
         for name, marks in drawn.items():
             shares = [(none - y) / (none - whole) for _, y in marks]
@@ -131,7 +137,8 @@ def test_log_scale_shows_what_is_lost(campaign: Path, page: Browser) -> None:
     assert decade > 20
     assert ticks["10 % lost"] - ticks["0 % lost"] >= decade - 1
     for name, marks in dict(page.evaluate(MARKS))["Delivery ratio over crashed nodes"]:
-        for (_, y), ratio in zip(marks, table(campaign, name)["delivery_ratio"], strict=True):
+        ratios = table(campaign, "star:4")["reachable"] if name == REACHED else table(campaign, name)["delivery_ratio"]
+        for (_, y), ratio in zip(marks, ratios, strict=True):
             lost = 10 ** ((y - ticks["100 % lost"]) / decade) if ratio < 1 else 0
             assert lost == pytest.approx(1 - ratio, rel=0.03)
             assert ratio < 1 or y == pytest.approx(ticks["0 % lost"], abs=1)
@@ -159,10 +166,10 @@ def test_series_can_be_left_out(campaign: Path, page: Browser) -> None:
     page.open(campaign / "campaign.html")
     page.click(".live-chart button.series")
     lines = dict(page.evaluate(MARKS))["Delivery ratio over crashed nodes"]
-    assert [name for name, _ in lines] == ["hypercube:4"]
+    assert [name for name, _ in lines] == ["hypercube:4", REACHED]
     assert page.evaluate("document.querySelector('button.series').getAttribute('aria-pressed')") == "false"
     page.click(".live-chart button.series")
-    assert len(dict(page.evaluate(MARKS))["Delivery ratio over crashed nodes"]) == 2
+    assert len(dict(page.evaluate(MARKS))["Delivery ratio over crashed nodes"]) == 3
 
 
 def test_losses_are_those_of_the_trials(campaign: Path, page: Browser) -> None:
