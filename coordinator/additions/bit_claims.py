@@ -347,7 +347,7 @@ def _same_values(algorithm: Algorithm, results: ResultArray, other: Algorithm) -
 
 def _first_difference(one: Algorithm, trees: FoldTrees, other: Algorithm, larger: FoldTrees) -> str:
     """Return where the trees of a larger network differ without its further ranks, in words; empty if nowhere."""
-    count = one.topology.order
+    count = payloads_of(one).kind.leaves or one.topology.order
     # Where all ranks have the same tree, one of them stands for all.
     ranks: Sequence[Rank | None] = (
         [None] if trees.trees_per_element == larger.trees_per_element == 1 else one.topology.data_ranks

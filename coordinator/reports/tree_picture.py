@@ -1,4 +1,4 @@
-"""The picture of a fold tree: contributions at the bottom by rank, an addition above the two parts that it adds."""
+"""The picture of a fold tree: contributions at the bottom in order, and an addition above the two parts that it adds."""
 
 from html import escape
 from typing import Final

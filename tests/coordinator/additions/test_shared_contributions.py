@@ -61,6 +61,9 @@ def test_any_number_of_ranks_ends_with_the_same_bits(network: str) -> None:
     assert run.run.verdict == "holds"
     claim = claim_on_ranks(run)
     assert claim["certified"] == "yes"
+    others = {row["claim"]: row["certified"] for row in run.summary["bits"]}
+    assert set(others.values()) == {"yes"}, others
+    assert {"bits_independent_of_size", "bits_independent_of_segments"} < set(others)
     # A fat tree has no neighbour of few ranks to compare values with.
     assert claim["measured"] == ("-" if network.startswith("fat-tree") else "yes")
 
