@@ -128,7 +128,7 @@ BLOCK: Final[Mapping[str, tuple[str, RecordCheck]]] = {
     "whole": ("true or false", _is_truth), "times": ("an object", lambda value: isinstance(value, dict)),
     "groups": ("groups of delivery ratios", _are_groups),
 }  # fmt: skip
-TIMES: Final = {"packets": COUNT, "sums": _pairs(3), "longest": COUNT, "by_step": _pairs(2)}
+TIMES: Final = {"packets": COUNT, "sums": _pairs(4), "longest": COUNT, "squares": COUNT, "by_step": _pairs(2)}
 RESULT: Final = frozenset(each.name for each in fields(TrialResult))
 
 

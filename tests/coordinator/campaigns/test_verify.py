@@ -40,7 +40,7 @@ OF_THIS_MINOR = f"{MAJOR}.{MINOR}.{PATCH + 1}"
 STATEMENTS = {
     "messages": "50 trials with messages, 50 of them run again; 10 files made again",
     "exact": "trials evaluated exactly, 2 of 2 blocks again; 8 files made again",
-    "sweep": "4 runs, 4 of them made again; 3 files made again",
+    "sweep": "4 runs, 4 of them made again; 4 files made again",
 }
 
 
@@ -217,7 +217,7 @@ def test_runs_of_a_smaller_sweep_in_the_same_folder_are_noted(copy: Callable[[st
     ended = call("verify", folder)
     assert ended.status == 0
     assert "rows.jsonl: 3 runs of other sweeps in this folder" in ended.out
-    assert "verified: 1 run, 1 of them made again; 3 files made again" in ended.out
+    assert "verified: 1 run, 1 of them made again; 4 files made again" in ended.out
 
 
 @pytest.mark.parametrize(
