@@ -342,7 +342,7 @@ def test_hostile_curves_are_not_exported(
 ) -> None:
     folder = Path(shutil.copytree(folders["messages"], tmp_path / "campaign"))
     with (folder / "curves.csv").open("a") as file:
-        file.write(f"a,b,c,1,{row},1,1,\n")
+        file.write(f"a,b,c,d,1,{row},1,1,\n")
     ended = call("export", folder, "--pgfplots", tmp_path / "curves.tex")
     assert ended.status == 2
     assert f"its curves.csv cannot be read: {words}" in ended.err
