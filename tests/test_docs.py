@@ -47,7 +47,7 @@ GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 GALLERY: Final = ROOT / "docs" / "gallery.md"
 """`tests/scripts/test_gallery.py` executes its commands, and compares their numbers."""
 REASONS: Final = re.compile(
-    r"(needs (Docker|root|another machine|Slurm|mpirun|an ssh server|a package index)( and another machine)?"
+    r"(needs (Docker|root|another machine|Slurm|mpirun|an ssh server|a package index|LaTeX)( and another machine)?"
     r"|more than a minute|this is the environment in which the test runs|needs a browser"
     r"|needs a second checkout|needs clicks on the page|it rewrites this page)$"
 )
