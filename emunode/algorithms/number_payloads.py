@@ -110,7 +110,9 @@ class NumberPayloads(Payloads):
         return self._kind.rounded(generated(self._seed, contribution, elements))
 
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        return self._operand(origin, target, segment).tobytes()
+        numbers = self._operand(origin, target, segment)
+        # A view where the numbers are part of a constant array: copies of all leaves take as long as the additions.
+        return numbers.tobytes() if numbers.flags.writeable else cast("bytes", numbers.data.cast("B"))
 
     def _operand(self, origin: Rank, target: Rank, segment: int) -> FloatArray:
         """Return the contribution of a rank; where it has several, their sum from the left."""

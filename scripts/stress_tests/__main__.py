@@ -16,7 +16,8 @@
     sizes            plan, run and sweep every algorithm on the largest networks, within 10 s and 2 GB
     supply_chain     check the hashes of the lock, licences, and known vulnerabilities
 
-All sections take an hour and a half on two cores; `--sample` runs a small part of each, for CI, in two to four minutes.
+All sections take an hour and a half on two cores; `--sample` runs a small part of each, for CI,
+in less than three minutes.
 With `--parts FOLDER` each section that has ended is kept there, and so is each attempt of most sections: the same command
 goes on where it was interrupted. `--minutes N` adds rounds with the next seeds until the sections have taken so long.
 The exit status is 1 if anything was wrong or left behind.

@@ -216,10 +216,10 @@ def driver_rows(budget: Budget) -> Iterator[Row]:
 def run_section(budget: Budget) -> Iterator[Row]:
     """Compare with this Python in all surroundings, then with each other one in the first surroundings."""
     row = Row("recorded hashes in other surroundings")
-    cases = chosen(budget.times(SCENARIOS, 20))
+    cases = chosen(budget.times(SCENARIOS, 14))
     for there in surroundings():
         compare(row, Path(sys.executable), there, cases, budget.scratch / "home")
-    row.note = f"{len(cases)} runs of {budget.times(SCENARIOS, 20)} scenarios in {len(surroundings())} surroundings"
+    row.note = f"{len(cases)} runs of {budget.times(SCENARIOS, 14)} scenarios in {len(surroundings())} surroundings"
     yield row
     yield from driver_rows(budget)
     if budget.sample:

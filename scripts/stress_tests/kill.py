@@ -237,7 +237,7 @@ def run_section(budget: Budget) -> Iterator[Row]:
             yield Row("whole", wrong=[f"an undisturbed run ends with status {status}"])
             return
         whole = undisturbed.summaries()[0]["journal_hash"]
-    yield kill(budget, whole, "local", budget.times(ROUNDS * len(experiments("local")), 24), processes=5)
+    yield kill(budget, whole, "local", budget.times(ROUNDS * len(experiments("local")), 16), processes=5)
     try:
         find_image()
     except RunError as error:

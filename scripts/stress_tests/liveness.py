@@ -253,7 +253,7 @@ def mutant(budget: Budget, name: str, number: int) -> Attempt:
 
 def run_section(budget: Budget) -> Iterator[Row]:
     """Yield runs under both clocks, and runs over wrong links."""
-    for timed, whole, sample in ((False, 6000, 100), (True, 1500, 30)):
+    for timed, whole, sample in ((False, 6000, 60), (True, 1500, 20)):
         row = Row(f"faults that end, {'timed' if timed else 'in lock-step'}")
         counts = row.run_all(
             partial(attempt, budget, timed), range(budget.times(whole, sample)), processes=2, progress=200

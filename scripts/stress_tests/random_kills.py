@@ -205,7 +205,7 @@ def run_section(budget: Budget) -> Iterator[Row]:
     containers.
     """
     yield report(
-        Row("planned SIGKILL at a random time, as in memory"), partial(planned, budget, "local"), budget.times(1000, 24)
+        Row("planned SIGKILL at a random time, as in memory"), partial(planned, budget, "local"), budget.times(1000, 16)
     )
     ends = {}
     for number, values in enumerate(UNDISTURBED):
@@ -218,7 +218,7 @@ def run_section(budget: Budget) -> Iterator[Row]:
             undisturbed.wait(DEADLINE_SECONDS)
             ends[number] = undisturbed.summaries()[0]["journal_hash"], seconds
     yield report(
-        Row("unplanned SIGKILL of a node at a random moment"), partial(unplanned, budget, ends), budget.times(300, 12)
+        Row("unplanned SIGKILL of a node at a random moment"), partial(unplanned, budget, ends), budget.times(300, 8)
     )
     row = Row("planned SIGKILL of a node in a container")
     try:
