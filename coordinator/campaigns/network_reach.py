@@ -9,7 +9,7 @@ import numpy as np
 from coordinator.batch.draws import BLOCK
 from coordinator.campaigns.grid import Grid
 from coordinator.dependence.bit_rows import Indices
-from coordinator.theory.reachability import Connectivity, StruckPlaces, stops_for_good
+from coordinator.theory.reachability import Connectivity, StruckPlaces, stops_permanently
 from emunode.model import Collective
 
 FROM_SOURCE: Final = (Collective.BROADCAST, Collective.SCATTER)
@@ -34,7 +34,7 @@ def reachability(grid: Grid, point: int, variant: int, numbers: Collection[int])
     collective = plan.spec.collective
     if collective not in (*FROM_SOURCE, *TO_TARGET) or plan.scenario.clock != "steps" or fault_set.how == "process":
         return None
-    stops = {fault: stops_for_good(fault) for fault in (*plan.faults, *map(fault_set.fault_of, terms))}
+    stops = {fault: stops_permanently(fault) for fault in (*plan.faults, *map(fault_set.fault_of, terms))}
     if None in stops.values():
         return None
     given = [fault for fault in plan.faults if stops[fault]]

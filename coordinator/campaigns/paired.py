@@ -61,9 +61,8 @@ def paired_rows(store: FinishedTrials, baseline: str | None = None) -> list[Row]
 def _same_draws(grid: Grid, point: int, one: int, other: int) -> bool:
     """Return whether two variants meet the same faults in each draw."""
     plans, fault_set = (grid.variants[one].plan, grid.variants[other].plan), grid.points[point]
-    networks = {plan.topology.name for plan in plans}
-    given = {plan.scenario.fault for plan in plans} | {plan.scenario.seed for plan in plans}
-    if fault_set.how in ("worst", "busiest", "roots") or len(networks) > 1 or len(given) > 2:
+    drawn_from = {(plan.topology.name, plan.scenario.fault, plan.scenario.seed) for plan in plans}
+    if fault_set.how in ("worst", "busiest", "roots") or len(drawn_from) > 1:
         return False
     sites = grid.places[one], grid.places[other]
     return sites[0].sources == sites[1].sources and sites[0].broken == sites[1].broken

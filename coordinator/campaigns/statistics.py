@@ -4,9 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import ceil, cos, exp, floor, inf, lgamma, log, pi, sqrt, tan
 from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+MANY: Final = 10_000
+"""Degrees of freedom from which on the distribution of Student is taken as normal; its quantile then differs by less than
+0.0003."""
+PARTS: Final = 400
+"""Parts of an integral; even, for Simpson's rule."""
 
 
 def half_width(outcomes: Iterable[bool | None]) -> float:
@@ -81,12 +88,6 @@ def t_quantile(freedom: int, level: float = 0.05) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if within(middle) < 1 - level else (low, middle)
     return sqrt(freedom) * tan(low)
-
-
-MANY = 10_000
-"""Degrees of freedom from which on the distribution is taken as normal; its quantile then differs by less than 0.0003."""
-PARTS = 400
-"""Parts of an integral."""
 
 
 def betting_interval(groups: Iterable[Mapping[float, int]], level: float = 0.05) -> tuple[float, float]:

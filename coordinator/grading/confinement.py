@@ -5,7 +5,7 @@ descriptors, limits its resources, becomes another user if it is root, gives up 
 Python's library (`landlock`) and to a list of system calls (`system_calls`). Not even root can undo this. An audit hook
 turns attempts into exceptions that name the event; a submission can get around it, so its purpose is clear messages.
 
-Every layer may be missing on a machine. `confine` names those that hold, and why others do not.
+Every layer may be missing on a machine. `confine` names the layers in force, and why the others are missing.
 """
 
 import contextlib

@@ -138,7 +138,7 @@ def judge_counts(call: MpiCall, algorithm: MpiAlgorithm, counts: PairCounts) -> 
 
 
 def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
-    """Judge a call with the library's choice of algorithm: it holds if the messages are those of a known one."""
+    """Judge a call with the library's choice of algorithm: it holds if a known algorithm sends the same messages."""
     if measured.error:
         return CallVerdict(call, OWN_CHOICE, Verdict.UNDECIDED, "", f"unexpectedly {measured.error}")
     if wrong := wrong_result(call, measured.results):

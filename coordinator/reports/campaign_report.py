@@ -88,14 +88,12 @@ def charts_of(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> dict[
 def loss_charts(losses: Sequence[Row]) -> dict[str, PageChart]:
     """Draw for each point with a loss the share of the trials where at least k nodes miss a message."""
     found = {}
-    for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
-        lines = _distributions([row for row in losses if row["point"] == point])
-        title, xlabel = f"Losses under {point}", LOSS_LABEL
+    for title, lines in _losses_by_point(losses):
         # Curves have no narrow form: on small screens the script draws them, and without it they scroll.
         svg = loss_chart(title, lines).svg
         series = [{"name": name, "points": points} for name, points in lines.items()]
         note = "Share of the trials where that many healthy nodes, or more, miss a message."
-        found[title] = PageChart(svg, {"title": title, "xlabel": xlabel, "loss": False, "series": series}, note)
+        found[title] = PageChart(svg, {"title": title, "xlabel": LOSS_LABEL, "loss": False, "series": series}, note)
     return dict(list(found.items())[-MOST_LOSSES:])
 
 
@@ -105,9 +103,7 @@ def pictures_of(curve_points: Sequence[Row], losses: Sequence[Row], command: str
     `curve_points` are rows of `curve_rows`; `command` is the command that draws them, which their files name.
     """
     charts = [ratio_curves(title, *figure) for title, figure in curves_of(curve_points).items()]
-    for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
-        lines = _distributions([row for row in losses if row["point"] == point])
-        charts.append(loss_chart(f"Losses under {point}", lines))
+    charts += (loss_chart(title, lines) for title, lines in _losses_by_point(losses))
     made = [f"Made by: {command}"] if command else []
     return {slug(chart.title): picture_of(chart, about=[chart.title, *made]) for chart in charts}
 
@@ -120,6 +116,12 @@ def slug(title: str) -> str:
 def loss_chart(title: str, lines: Mapping[str, Points]) -> Chart:
     """Draw the share of the trials in which at least k nodes miss a message."""
     return curves(title, lines, LOSS_LABEL, "trials", log_y=True)
+
+
+def _losses_by_point(losses: Sequence[Row]) -> Iterator[tuple[str, dict[str, Points]]]:
+    """Yield the title and the lines of each point with a loss."""
+    for point in dict.fromkeys(str(row["point"]) for row in losses if row["nodes_lost"]):
+        yield f"Losses under {point}", _distributions([row for row in losses if row["point"] == point])
 
 
 def _distributions(losses: Sequence[Row]) -> dict[str, Points]:
@@ -177,22 +179,22 @@ def _more_curves(rows: Sequence[Row], families: Mapping[str, CurvePoints]) -> It
                     yield Curves(f"{title} over {label}", label.removeprefix("the "), lines | reached)
         for column, (title, unit) in LATENCIES.items():
             known = [{**row, **_ends(row, column)} for row in here if row.get(column) is not None]
-            lines = _lines(known, dict(points), column, column, "no_theory") if known else {}
+            lines = _lines(known, dict(points), column, column) if known else {}
             if lines:
                 yield Curves(f"{title} over {family}", family, lines, unit)
 
 
 def _ends(row: Row, column: str) -> Row:
-    """Return the interval of a latency, and no theory; equal trials have no interval, and no bar."""
+    """Return the interval of a latency; equal trials have no interval, and no bar."""
     value = row[column]
     low, high = (value if row[f"{column}_{end}"] is None else row[f"{column}_{end}"] for end in ("low", "high"))
-    return {f"{column}_low": low, f"{column}_high": high, "no_theory": None}
+    return {f"{column}_low": low, f"{column}_high": high}
 
 
 def _network(rows: Sequence[Row], points: Mapping[str, float]) -> dict[str, Estimates]:
     """Return the reachability of the network itself as lines; variants with the same values share one."""
     known = [row for row in rows if row.get("reachable") is not None]
-    lines = _lines([{**row, "no_theory": None} for row in known], points, "reachable", "reachable", "no_theory")
+    lines = _lines(known, points, "reachable", "reachable")
     found: dict[tuple[tuple[float, ...], ...], list[str]] = {}
     for name, line in lines.items():
         found.setdefault(tuple(map(tuple, line.points)), []).append(name)
@@ -203,15 +205,17 @@ def _network(rows: Sequence[Row], points: Mapping[str, float]) -> dict[str, Esti
 
 
 def _lines(
-    rows: Sequence[Row], points: Mapping[str, float], column: str, prefix: str, theory: str
+    rows: Sequence[Row], points: Mapping[str, float], column: str, prefix: str, theory: str | None = None
 ) -> dict[str, Estimates]:
+    """Return the lines of a column by variant, with the intervals named by `prefix`, and the column of its theory."""
     label = next(iter(rows[0]), "") if rows else ""
     names = dict.fromkeys(str(row[label]) for row in rows)
     lines = {}
     for name in names:
         here = [row for row in rows if str(row[label]) == name and row["faults"] in points and row[column] is not None]
         here.sort(key=lambda row: points[str(row["faults"])])
-        expected = [(points[str(row["faults"])], _float(row[theory])) for row in here if row[theory] is not None]
+        known = [row for row in here if theory is not None and row[theory] is not None]
+        expected = [(points[str(row["faults"])], _float(row[theory])) for row in known if theory is not None]
         measured = [
             (points[str(row["faults"])], *(_float(row[key]) for key in (column, f"{prefix}_low", f"{prefix}_high")))
             for row in here

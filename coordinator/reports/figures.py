@@ -1,13 +1,14 @@
 """The figures of a run for papers and slides: every chart and map of its report as SVG, PNG and LaTeX.
 
-`FIGURES` lists them; a figure that has nothing to show of a run is left out. Charts become axes of pgfplots, maps and trees
-pictures of TikZ. A document `figures.tex` inputs all of them.
+`FIGURES` lists them, beside the map; a figure that has nothing to show of a run is left out. Charts become axes of
+pgfplots, maps and trees pictures of TikZ. A document `figures.tex` inputs all of them.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,7 @@ from coordinator.reports.panels.space_time import space_time_diagram
 from coordinator.reports.panels.steps import delivered_chart, step_charts
 from coordinator.reports.panels.traffic import traffic_charts
 from coordinator.reports.pictures import FORMATS, Picture, picture_of
-from coordinator.reports.theme import LIGHT, TREE_COLOURS, in_light_colours, standalone, viridis
+from coordinator.reports.theme import LIGHT, TREE_COLOURS, in_light_colours, standalone, viridis, without_media
 from coordinator.scenario.command import run_command
 from emunode.errors import ScenarioError
 from emunode.terminal import plural
@@ -46,21 +47,20 @@ DOCUMENT: Final = "figures.tex"
 
 
 def _map(report: Report, at: int | None) -> Iterator[tuple[str, Picture]]:
+    """Yield the map at a position of the slider, or of the whole run."""
     if report.picture is not None:
         name = "map" if at is None else f"map-step-{_names(report.picture)[at].replace(' to ', '-')}"
         yield name, map_picture(report.picture, at)
 
 
-def _trees(report: Report, at: int | None) -> Iterator[tuple[str, Picture]]:
-    del at
+def _trees(report: Report) -> Iterator[tuple[str, Picture]]:
     drawn = tree_picture(report)
     if drawn is not None:
         yield "trees", drawn
 
 
 def _named(name: str, draw: Callable[[Report], Chart | None]) -> "Draw":
-    def yield_it(report: Report, at: int | None) -> Iterator[tuple[str, Picture]]:
-        del at
+    def yield_it(report: Report) -> Iterator[tuple[str, Picture]]:
         chart = draw(report)
         if chart is not None:
             yield name, picture_of(chart)
@@ -73,37 +73,32 @@ def _wide(draw: Callable[[Report], DrawChart | None]) -> Callable[[Report], Char
     return lambda report: None if (chart := draw(report)) is None else chart(False)
 
 
-def _steps(report: Report, at: int | None) -> Iterator[tuple[str, Picture]]:
-    del at
+def _steps(report: Report) -> Iterator[tuple[str, Picture]]:
     for column, chart in step_charts(report).items():
         yield f"steps-{column.replace('_', '-')}", picture_of(chart)
 
 
-def _space_time(report: Report, at: int | None) -> Iterator[tuple[str, Picture]]:
-    del at
+def _space_time(report: Report) -> Iterator[tuple[str, Picture]]:
     diagram = space_time_diagram(report)
     names = ("space-time", "space-time-achieved")
     for name, draw in zip(names, diagram.charts if diagram else (), strict=False):
         yield name, picture_of(draw(False))
 
 
-def _traffic(report: Report, at: int | None) -> Iterator[tuple[str, Picture]]:
-    del at
+def _traffic(report: Report) -> Iterator[tuple[str, Picture]]:
     for name, draw in zip(("traffic", "traffic-by-rule"), traffic_charts(report), strict=False):
         yield name, picture_of(draw(False))
 
 
-def _additions(report: Report, at: int | None) -> Iterator[tuple[str, Picture]]:
-    del at
+def _additions(report: Report) -> Iterator[tuple[str, Picture]]:
     drawn = tree_drawing(report)
     if drawn is not None:
         yield "additions", Picture(standalone(drawn), "Order of the additions of the first element")
 
 
-Draw = Callable[[Report, int | None], Iterator[tuple[str, Picture]]]
-"""Yields the figures of a kind with their names; the number is the position of the slider that a map shows, or None."""
+Draw = Callable[[Report], Iterator[tuple[str, Picture]]]
+"""Yields the figures of a kind with their names."""
 FIGURES: Final[Sequence[Draw]] = (
-    _map,
     _trees,
     _named("delivered", _wide(delivered_chart)),
     _steps,
@@ -126,12 +121,8 @@ def figures_of_run(data: RunData, step: int | None = None, command: str | None =
     report = Report(data)
     at = None if step is None else _frame(report, step)
     about = [*([f"Made by: {command}"] if command else []), *_about(data)]
-    found = {}
-    for draw in FIGURES:
-        for name, drawn in draw(report, at):
-            words = drawn.about or (drawn.title,)
-            found[name] = replace(drawn, about=[*words, *about])
-    return found
+    drawn = chain(_map(report, at), *(draw(report) for draw in FIGURES))
+    return {name: replace(each, about=[*(each.about or (each.title,)), *about]) for name, each in drawn}
 
 
 def _about(data: RunData) -> Iterator[str]:
@@ -168,7 +159,7 @@ def map_picture(picture: NetworkMap, at: int | None) -> Picture:
     keys = [*picture.keys, *([LegendEntry("ramp", _ramp_words(picture))] if picture.ramp else [])]
     legend = "".join(_legend_row(key, height + ROW * (row + 1)) for row, key in enumerate(keys))
     whole = height + ROW * (len(keys) + 1)
-    css = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}", "", network_svg.CSS)
+    css = without_media(network_svg.CSS)
     svg = in_light_colours(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="map" viewBox="0 0 {WIDTH:.0f} {whole}" '
         f'width="{WIDTH:.0f}" height="{whole}"><style>{css}text{{font-family:sans-serif}}</style>'
@@ -224,7 +215,7 @@ def tree_picture(report: Report) -> Picture | None:
         used = [arc for arc, by in arcs.items() if tree in by]
         panels.append(paper_figures.network_panel(f"tree {tree + 1}", topology, {colour: used}, ringed=(root,)))
     drawn = paper_figures.drawing("Trees", panels, columns=min(COLUMNS, len(panels)))
-    css = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}", "", network_svg.CSS) + paper_figures.CSS
+    css = without_media(network_svg.CSS) + paper_figures.CSS
     words = f"{topology.title}: {plural(len(trees), 'tree')} by which packets went"
     return Picture(_document(drawn, css), words)
 

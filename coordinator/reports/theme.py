@@ -103,6 +103,11 @@ def in_light_colours(svg: str) -> str:
     )
 
 
+def without_media(css: str) -> str:
+    """Return a style sheet without its rules for some screens or for print, for programs that know one medium."""
+    return re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}", "", css)
+
+
 def standalone(figure: str) -> str:
     """Write a chart as an SVG document, in the light colours on a white background."""
     css, figure = in_light_colours(CHART_CSS), in_light_colours(figure)

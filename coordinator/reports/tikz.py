@@ -13,7 +13,7 @@ from xml.etree import ElementTree  # it reads drawings of this program only
 
 from coordinator.reports.latex import definition, text
 from coordinator.reports.link_paths import Point
-from coordinator.reports.theme import in_light_colours
+from coordinator.reports.theme import in_light_colours, without_media
 
 WIDTH = 14.0
 """Largest width of a picture in centimetres."""
@@ -56,9 +56,8 @@ def _rules(css: str) -> list[tuple[list[set[str]], dict[str, str]]]:
     """Return the rules of a style sheet in their order: the classes (or the name) of each part of a selector, and its
     declarations. Rules for small screens are left out.
     """
-    plain = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}", "", css)
     found = []
-    for selectors, body in _RULE.findall(plain):
+    for selectors, body in _RULE.findall(without_media(css)):
         declared = {name.strip(): value.strip() for name, _, value in (each.partition(":") for each in body.split(";"))}
         for selector in selectors.split(","):
             parts = [set(re.findall(r"[.#]?[\w-]+", part)) for part in selector.split()]
@@ -68,7 +67,7 @@ def _rules(css: str) -> list[tuple[list[set[str]], dict[str, str]]]:
 
 @dataclass(frozen=True)
 class _Style:
-    """The properties of an element that it takes from the elements around it, and the names by which rules find those."""
+    """The properties that an element takes from the elements around it, and the names of those elements in rules."""
 
     values: Mapping[str, str]
     around: Sequence[set[str]] = ()

@@ -1,4 +1,4 @@
-"""Deliveries: the due messages that arrived, and those that arrived intact.
+"""Deliveries: due messages that arrived, and due messages that arrived intact.
 
 A run reads its arrivals from a Parquet file of any size, a trial of a campaign from packed rows in memory. Both give one
 `Arrivals` with the pieces of each message next to each other, and both count them by `count_deliveries`, so that there is

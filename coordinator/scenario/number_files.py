@@ -34,11 +34,13 @@ LANES: Final = 2**14
 _held: dict[str, NDArray[Any]] = {}
 """Arrays of this process by name, the most recent ones."""
 _without_nan: set[tuple[str, NumberType]] = set()
-"""Arrays that are held and types, of pairs without a NaN."""
+"""Pairs of a held array, by its name, and a type of numbers: the array has no NaN as this type."""
 
 
 def hold_contributions(array: NDArray[Any], *, fresh: bool = False) -> str:
-    """Return the value of `data` for an array of this process; the array is copied unless it is `fresh`, made for this call.
+    """Return the value of `data` for an array of this process.
+
+    The array is copied, unless it is `fresh` (made for this call) or an equal array is held.
 
     Equal arrays have one name, in every process, and different arrays of a process have different names.
     """

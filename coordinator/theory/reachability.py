@@ -38,7 +38,7 @@ class ReachedCounts(NamedTuple):
     """Whether the source is healthy, and another node is."""
 
 
-def stops_for_good(fault: Fault) -> bool | None:
+def stops_permanently(fault: Fault) -> bool | None:
     """Return whether a fault stops its place from the first step to the end; None if it does something else.
 
     A fault without any effect stops nothing.

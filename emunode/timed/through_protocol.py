@@ -7,7 +7,7 @@ to the link capacity. Time-outs, signs of life and the rule's own schedule follo
 A packet has a step as its name in journals. The step is at least the step of the packet's start in the virtual time of
 lock-step, later than the steps of everything that its sender has received, and later than the step of the packet before
 it on the same port. So a step names one packet of a port, causes come in earlier steps than effects, and where all
-packets take one time and nothing is sent again the steps are those of lock-step. No clock, no socket.
+packets take one time and nothing is sent again, the steps equal the steps of lock-step. No clock, no socket.
 """
 
 from collections.abc import Iterable, Sequence

@@ -130,7 +130,7 @@ class _Draft:
 
     A rank with fewer is free. The free pairs are the pairs u < v of free ranks without a link between them, in
     lexicographic order. They are counted instead of listed: the free rank at place i has all later ones as partners,
-    less those that it is linked to already.
+    less the free ranks that are linked to it already.
     """
 
     def __init__(self, order: int, degree: int) -> None:

@@ -27,7 +27,7 @@ Symbols = tuple[int, ...]
 
 
 class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
-    """n!/(n-k)! ranks; a family names the ports that replace symbols and those that exchange them."""
+    """n!/(n-k)! ranks; a family names the ports that replace symbols and the ports that exchange symbols."""
 
     def __init__(self, n: int, k: int) -> None:
         """Raise ScenarioError (field `topology`) unless 1 <= k < n, n >= 3, and the ranks can be addressed."""

@@ -1,4 +1,4 @@
-"""Watched runs whose page has restless clients: the run must be the one that its scenario repeats in memory.
+"""Watched runs whose page has restless clients: its scenario must repeat the run in memory.
 
 One client clicks random faults and steps, one reads all events, one leaves in the middle, one never reads what it asked
 for, and one sends bytes that are no HTTP. Then the run goes on to its end. The reader must have been told its journal hash.

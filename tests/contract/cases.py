@@ -107,7 +107,7 @@ def _is_chosen(family: str, entry: type[Algorithm]) -> bool:
 CASES: Final = [case for _, case in _on_every_kind()]
 """Every algorithm on every family that has algorithms of its own; an algorithm for any network on a family of every kind.
 
-Algorithms that need links beyond those of most networks have tests of their own, `tests/emunode/algorithms/classical`.
+Algorithms that need links that most networks lack have tests of their own, `tests/emunode/algorithms/classical`.
 """
 ONCE: Final = [case for family, case in _on_every_kind() if _is_chosen(family, case.entry)]
 """Every algorithm on its own family; an algorithm for any network on one family, a different one each."""

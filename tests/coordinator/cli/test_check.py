@@ -1,15 +1,13 @@
 """`coordinator check`: what it prints and refuses."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from tests.command_line import Call
 from tests.coordinator.grading.submissions import flood, receive
+from tests.coordinator.grading.tree_files import labels_of, write_csv
 
 
 def test_a_reason_is_printed_once(tmp_path: Path, call: Call) -> None:
@@ -22,27 +20,6 @@ def test_a_reason_is_printed_once(tmp_path: Path, call: Call) -> None:
 
 
 STAR = StarGraph(4)
-
-
-def labels_of(topology: Topology, trees: Trees) -> list[list[str | None]]:
-    """Return the label of every parent, by tree and rank."""
-    return [
-        [
-            topology.label(topology.neighbour(rank, trees.parent(rank, tree))) if rank else None
-            for rank in topology.ranks()
-        ]
-        for tree in range(trees.count)
-    ]
-
-
-def write_csv(path: Path, topology: Topology, trees: Sequence[Sequence[object]], column: str = "parent") -> Path:
-    lines = [f"tree,label,{column}"]
-    for tree, answers in enumerate(trees):
-        lines += [
-            f"{tree},{topology.label(rank)},{'' if answer is None else answer}" for rank, answer in enumerate(answers)
-        ]
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 def test_command(tmp_path: Path, call: Call) -> None:

@@ -14,22 +14,15 @@ from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
 from coordinator.planning.plan import make_plan
 from emunode.errors import RunError, ScenarioError
+from tests.branch_support import EARLY, LATE, LINE, stored_origin, up_to
 from tests.command_line import Call
 from tests.scenarios import Case
-
-LINE = "star:4 broadcast edt redundancy=3"
-EARLY, LATE = "crash:2134@2", "crash:3214@4"
-
-
-def up_to(journal: pl.DataFrame, step: int) -> pl.DataFrame:
-    """Return the rows of a journal up to a step."""
-    return journal.filter(pl.col("step") <= step)
 
 
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the directory of a run with a fault early and a fault late."""
-    return Case(LINE, EARLY, LATE).stored(tmp_path_factory.mktemp("runs") / "origin").path
+    return stored_origin(tmp_path_factory.mktemp("runs"))
 
 
 def test_every_crash_after_every_step_keeps_the_rows_before() -> None:

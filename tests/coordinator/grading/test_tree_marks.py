@@ -13,33 +13,12 @@ from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.meshes import Mesh
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.greedy import GreedyTree
+from tests.coordinator.grading.tree_files import labels_of, write_csv
 
 STAR = StarGraph(4)
-
-
-def labels_of(topology: Topology, trees: Trees) -> list[list[str | None]]:
-    """Return the label of every parent, by tree and rank."""
-    return [
-        [
-            topology.label(topology.neighbour(rank, trees.parent(rank, tree))) if rank else None
-            for rank in topology.ranks()
-        ]
-        for tree in range(trees.count)
-    ]
-
-
-def write_csv(path: Path, topology: Topology, trees: Sequence[Sequence[object]], column: str = "parent") -> Path:
-    lines = [f"tree,label,{column}"]
-    for tree, answers in enumerate(trees):
-        lines += [
-            f"{tree},{topology.label(rank)},{'' if answer is None else answer}" for rank, answer in enumerate(answers)
-        ]
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 def verdicts(topology: Topology, trees: Sequence[Sequence[object]], *wanted: str) -> dict[str, tuple[str, list[str]]]:

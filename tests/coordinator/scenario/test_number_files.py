@@ -137,6 +137,38 @@ def test_held_arrays_are_copies_and_old_ones_are_dropped(monkeypatch: pytest.Mon
         read_contributions(name, NumberType.FLOAT64, 2)
 
 
+def test_an_array_that_is_held_is_not_copied_again() -> None:
+    array = np.arange(35.0, dtype="<f4").reshape(5, 7)
+    name = hold_contributions(array)
+    first = number_files._held[name]
+    assert first is not array
+    assert hold_contributions(array) == name
+    assert number_files._held[name] is first
+    # The last four bytes are no whole word of eight.
+    array[-1, -1] += 1
+    other = hold_contributions(array)
+    assert other != name
+    assert np.frombuffer(read_contributions(name, NumberType.FLOAT32, 5), "<f4")[-1] == 34
+    assert np.frombuffer(read_contributions(other, NumberType.FLOAT32, 5), "<f4")[-1] == 35
+
+
+def test_held_arrays_are_read_alike_each_time() -> None:
+    array = np.ones((2, 3))
+    plain = hold_contributions(array)
+    array.view("<u8")[1, 1] = 0x7FF8_0000_0000_1234
+    with_nan = hold_contributions(array)
+    for name, kind, size in (
+        (plain, NumberType.FLOAT64, 8),
+        (with_nan, NumberType.FLOAT64, 8),
+        (plain, NumberType.FLOAT32, 4),
+    ):
+        once, again = (bytes(read_contributions(name, kind, 2)) for _ in range(2))
+        assert once == again
+        assert len(once) == 6 * size
+    words = np.frombuffer(read_contributions(with_nan, NumberType.FLOAT64, 2), "<u8")
+    assert words[4] == 0x7FF8_0000_0000_0000
+
+
 def test_arrays_of_objects_are_refused() -> None:
     with pytest.raises(ScenarioError, match="an array of floats, not of objects"):
         hold_contributions(np.array([[None, 1.0]]))

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.networks import load_topology
-from coordinator.theory.reachability import Connectivity, StruckPlaces, stops_for_good
+from coordinator.theory.reachability import Connectivity, StruckPlaces, stops_permanently
 from emunode.topologies.base import Topology
 from emunode.topologies.table import TableTopology
 
@@ -97,4 +97,4 @@ def test_switches_pass_on_and_are_not_counted() -> None:
 )  # fmt: skip
 def test_only_lasting_whole_failures_stop_a_place(spec: str, stops: bool | None) -> None:
     (fault,) = parse_faults((spec,), load_topology("hypercube:3"))
-    assert stops_for_good(fault) is stops
+    assert stops_permanently(fault) is stops

@@ -1,0 +1,29 @@
+"""Files of trees, as students hand them in."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from emunode.topologies.base import Topology
+from emunode.trees.base import Trees
+
+
+def labels_of(topology: Topology, trees: Trees) -> list[list[str | None]]:
+    """Return the label of every parent, by tree and rank."""
+    return [
+        [
+            topology.label(topology.neighbour(rank, trees.parent(rank, tree))) if rank else None
+            for rank in topology.ranks()
+        ]
+        for tree in range(trees.count)
+    ]
+
+
+def write_csv(path: Path, topology: Topology, trees: Sequence[Sequence[object]], column: str = "parent") -> Path:
+    """Write the answer of every rank in every tree as CSV; `column` names the answers."""
+    lines = [f"tree,label,{column}"]
+    for tree, answers in enumerate(trees):
+        lines += [
+            f"{tree},{topology.label(rank)},{'' if answer is None else answer}" for rank, answer in enumerate(answers)
+        ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
