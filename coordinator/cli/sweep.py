@@ -109,12 +109,18 @@ def _show(result: Sweep, out: Path | None) -> None:
         columns = {
             name: heading for name, heading in columns.items() if name not in ("nodes", "predicted", "bound", "ratio")
         }
+    # Fold trees are single words, and longer than a column; they follow the table.
+    columns.pop("difference", None)
     table = [{heading: row.get(name) for name, heading in columns.items()} for row in result.rows]
     # The name of a network tells its nodes, and `to bound` compares with the bound; files and JSON have every column.
     render.show_rows(result.title, table, optional=[columns[name] for name in ("nodes", "bound") if name in columns])
     console = render.console()
     for line in result.different_bits:
         console.print(escape(line), soft_wrap=True)
+    for row in result.rows:
+        if difference := row.get("difference"):
+            place = f"{row['algorithm']} on {row['topology']}, {row['varied']}"
+            console.print(escape(f"first difference of {place}: {difference}"), soft_wrap=True)
     for reason in result.left_out:
         console.print(f"left out: {escape(reason)}", soft_wrap=True)
     if not result.finished:

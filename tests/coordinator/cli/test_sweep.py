@@ -131,3 +131,12 @@ def test_a_program_runs_beside_other_algorithms(call: Call, tmp_path: Path) -> N
     told = call("sweep --topology ring:4 --algorithm program,flood --json --program 'sh node.sh'")
     found = [(row["algorithm"], row["measured"], row["verdict"]) for row in told.data["rows"]]
     assert found == [("program", 0, "violated"), ("flood", 2, "holds")]
+
+
+def test_fold_trees_follow_the_table_in_one_piece(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    line = "sweep --topology ring:6 --algorithm bfb --collective allreduce --values float32 --message-bytes 960"
+    ended = call(f"{line} --vary leaves=6,12 --metric distinct_results")
+    assert "first difference of bfb on ring:6, leaves=12: element 0: ((0+(1+2))+((3+4)+5)) against " in ended.out
+    (heading,) = (line for line in ended.out.splitlines() if "% changed" in line)
+    assert heading.split() == ["network", "algorithm", "measured", "verdict", "setting", "result", "%", "changed"]
