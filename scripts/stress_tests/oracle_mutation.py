@@ -19,7 +19,7 @@ ROWS = 6
 def change_rows(rows: int, number: int) -> Attempt:
     """Apply every mutation to some rows of the history of one algorithm."""
     from tests.contract.cases import CASES
-    from tests.mutation_support import IMPOSSIBLE, MUTATIONS, disagreements, replayed, verdict_on
+    from tests.mutation_support import IMPOSSIBLE, MUTATIONS, disagreements, is_within_claims, replayed, verdict_on
 
     case = CASES[number]
     plan, records = case.plan, case.history
@@ -35,7 +35,7 @@ def change_rows(rows: int, number: int) -> Attempt:
             changes[f"{case.name}: {name} (row {place})"] = plan, changed, ()
             holds = verdict_on(plan, changed) == "holds"
             accepted += holds
-            if holds and name in IMPOSSIBLE:
+            if holds and name in IMPOSSIBLE and not is_within_claims(plan, name):
                 wrong.append(f"{case.name}: accepted by claims and audit: {name} (row {place})")
             if not replayed(plan, changed):
                 wrong.append(f"{case.name}: accepted by the replay: {name} (row {place})")
