@@ -186,7 +186,7 @@ def fork_hosts(
     """
     if first != ANY_HOST:  # the coordinator started this process, and stops it
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warm_up()
+    warm_up(hosts)
     # Moves all objects out of the collector's reach, which would write to their pages in every child.
     gc.freeze()  # no collection before: children would fill the holes that it leaves, and so copy shared pages
     me, living = os.getpid(), set()
