@@ -1,7 +1,7 @@
 """Reads the files of Chakra execution traces: layout, metadata, nodes and attributes, with a bound on everything."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -10,6 +10,7 @@ from zlib import error as ZlibError  # noqa: N812  # it is an exception
 
 from coordinator.schedules.base import MOST_BYTES, MOST_OPERATIONS, MOST_RANKS, RefusedScheduleError
 from coordinator.schedules.protobuf import (
+    Field,
     WireError,
     fields,
     fixed_number,
@@ -153,7 +154,7 @@ def _trace(name: str, rank: Rank, data: bytes, budget: _Budget) -> RankTrace:
                 raise RefusedScheduleError(f"{at}: {size} bytes are announced, {len(data) - place} are left")
             message = data[place : place + size]
             if number == 0:
-                trace.metadata.update(_attributes(message, 2))
+                trace.metadata.update(_attributes(fields(message), 2))
             else:
                 budget.take_node()
                 node = _node(rank, message, budget)
@@ -174,20 +175,21 @@ def _node(rank: Rank, message: bytes, budget: _Budget) -> TraceNode:
     number, kind = 0, 0
     # A dictionary keeps the order, and each number once.
     depends: dict[int, None] = {}
-    for key, wire, value in fields(message):
+    found = list(fields(message))
+    for key, wire, value in found:
         if key in (1, 3) and isinstance(value, int):
             number, kind = (value, kind) if key == 1 else (number, value)
         elif key in (4, 5):
             for other in whole_numbers(wire, value):
                 budget.take_dependency()
                 depends[other] = None
-    return TraceNode(rank, number, kind, list(depends), _attributes(message, 10))
+    return TraceNode(rank, number, kind, list(depends), _attributes(found, 10))
 
 
-def _attributes(message: bytes, field_number: int) -> dict[str, int | float | str | bytes]:
+def _attributes(message: Iterable[Field], field_number: int) -> dict[str, int | float | str | bytes]:
     """Return the attributes in the field of this number, by name. Raises WireError."""
     found: dict[str, int | float | str | bytes] = {}
-    for key, _, value in fields(message):
+    for key, _, value in message:
         if key == field_number:
             found.update([_attribute(value)])
             if len(found) > MOST_ATTRIBUTES:

@@ -7,6 +7,7 @@ Field = tuple[int, int, int | bytes]
 """(number of the field, wire type, value): a whole number, or the bytes of a part."""
 FIXED = {1: 8, 5: 4}
 """The bytes of wire types with a fixed size."""
+_ONE_BYTE = [bytes((value,)) for value in range(128)]
 
 
 class WireError(ValueError):
@@ -15,6 +16,8 @@ class WireError(ValueError):
 
 def read_varint(data: bytes, place: int, most: int = 10) -> tuple[int, int]:
     """Return a number of at most `most` bytes and the place behind it. Raises WireError."""
+    if place < len(data) and data[place] < 128:  # nearly all numbers: a third of the time of reading a trace
+        return data[place], place + 1
     number = 0
     for count in range(most):
         if place + count >= len(data):
@@ -28,8 +31,8 @@ def read_varint(data: bytes, place: int, most: int = 10) -> tuple[int, int]:
 
 def fields(data: bytes) -> Iterator[Field]:
     """Yield the fields of a message in order, also unknown ones. Raises WireError."""
-    place = 0
-    while place < len(data):
+    place, end = 0, len(data)
+    while place < end:
         key, place = read_varint(data, place, 5)
         number, kind = key >> 3, key & 7
         if number == 0 or kind not in (0, 1, 2, 5):
@@ -39,10 +42,10 @@ def fields(data: bytes) -> Iterator[Field]:
             yield number, kind, value
             continue
         size, place = (FIXED[kind], place) if kind in FIXED else read_varint(data, place, 5)
-        if place + size > len(data):
-            raise WireError(f"not a Chakra message (field {number} has {size} bytes, {len(data) - place} are left)")
-        yield number, kind, data[place : place + size]
-        place += size
+        start, place = place, place + size
+        if place > end:
+            raise WireError(f"not a Chakra message (field {number} has {size} bytes, {end - start} are left)")
+        yield number, kind, data[start:place]
 
 
 def whole_numbers(kind: int, value: int | bytes) -> Iterator[int]:
@@ -80,6 +83,8 @@ def fixed_number(kind: int, data: bytes, *, floating: bool = False, negative: bo
 
 def varint(value: int) -> bytes:
     """Return a whole number from 0 on in groups of seven bits."""
+    if value <= 0x7F:
+        return _ONE_BYTE[value]
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)

@@ -1,6 +1,7 @@
 """The formats of schedule files by name; every module of `coordinator.schedules.formats` adds its own."""
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -20,9 +21,14 @@ from emunode.model import Rank
 
 def schedule_formats() -> Mapping[str, ScheduleFormat]:
     """Return an object of every format, by name: those of the folder of formats, and those of plug-ins."""
+    _import_formats()
+    return {name: FORMATS[name]() for name in sorted(FORMATS)}
+
+
+@cache  # a look at the folder for every file takes longer than reading a small one
+def _import_formats() -> None:
     for module in iter_modules(formats.__path__):
         import_module(f"{formats.__name__}.{module.name}")
-    return {name: FORMATS[name]() for name in sorted(FORMATS)}
 
 
 def schedule_suffixes() -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""One run cache per module: its tests share runs."""
+"""One run cache for each test process: the tests of all papers share runs."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from coordinator.papers.run_cache import RunCache, open_run_cache
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def run_cache() -> Iterator[RunCache]:
     with open_run_cache() as opened:
         yield opened

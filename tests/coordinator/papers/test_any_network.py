@@ -1,6 +1,5 @@
 """Both bounds on an allgather: measured where runs are short, computed elsewhere, against golden numbers."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,7 +8,7 @@ import pytest
 from coordinator.papers.any_network import both_bounds
 from coordinator.papers.any_network.both_bounds import MOST_SEGMENTS, NETWORKS
 from coordinator.papers.any_network.directed import directed_networks
-from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import Table
 from coordinator.theory.lower_bounds import inverse_rate
 from emunode.algorithms.any_network.last_hops import phases
@@ -31,12 +30,6 @@ GOLDEN_FAMILIES = {
 """The names of families in the golden numbers."""
 MET = {"star", "hypercube", "ej", "gaussian", "torus"}
 """The families of the table that meet both bounds."""
-
-
-@pytest.fixture(scope="module")
-def run_cache() -> Iterator[RunCache]:
-    with open_run_cache() as opened:
-        yield opened
 
 
 def table(cache: RunCache, n: int, number: int) -> Table:

@@ -38,12 +38,6 @@ NAMES = {"MNB": "multinode broadcast", "SNS": "single node scatter", "TE": "tota
 BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree"}
 
 
-@pytest.fixture
-def run_cache() -> Iterator[RunCache]:
-    with open_run_cache() as opened:
-        yield opened
-
-
 # --- rows and runs ---------------------------------------------------------------------------------------------------
 
 
@@ -152,7 +146,12 @@ def test_the_worst_verdict_wins() -> None:
     assert verdict_of([Verdict.UNDECIDED, Verdict.VIOLATED, Verdict.HOLDS]) is Verdict.VIOLATED
 
 
-def test_a_scenario_runs_once_and_its_tables_can_be_read(run_cache: RunCache) -> None:
+def test_a_scenario_runs_once_and_its_tables_can_be_read() -> None:
+    with open_run_cache() as run_cache:
+        require_one_run(run_cache)
+
+
+def require_one_run(run_cache: RunCache) -> None:
     once = run_cache.run(**BROADCAST)
     assert run_cache.run(**BROADCAST) is once
     assert run_cache.run(**BROADCAST, source="123") is once
@@ -278,10 +277,9 @@ def test_durations_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-def test_the_page_lists_what_is_not_reproduced(tmp_path: Path) -> None:
+def test_the_page_lists_what_is_not_reproduced(tmp_path: Path, run_cache: RunCache) -> None:
     about = find_reproduction("hussain-figures")
-    with open_run_cache() as cache:
-        page, *files = write([Reproduced(about, [*about.sections(cache)])], tmp_path)
+    page, *files = write([Reproduced(about, [*about.sections(run_cache)])], tmp_path)
     assert "Not reproduced" in page.read_text()
     with files[-1].open() as file:
         assert [row["verdict"] for row in csv.DictReader(file)] == ["not measured"] * len(about.left_out)

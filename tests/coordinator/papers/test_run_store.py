@@ -23,7 +23,7 @@ from coordinator.papers.run_store import FOLDER, open_run_store
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
 
-PAPER = ["reproduce", "star-against-hypercube", "--n", "3"]
+PAPER = ["reproduce", "johnsson-ho-allgather", "--n", "2"]
 BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree"}
 
 

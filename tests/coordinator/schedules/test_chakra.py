@@ -1,6 +1,7 @@
 """Chakra traces: golden verdicts, cut files, embedded MSCCL texts, and hostile bytes."""
 
 import gzip
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from shutil import copy
 
 import pytest
 
+from coordinator.schedules import chakra_traces
 from coordinator.schedules.base import FileVerdict
 from coordinator.schedules.folder import judge_file, schedule_paths
 from coordinator.schedules.protobuf import WireError, fields, read_varint, signed, unzigzag, whole_numbers
@@ -40,10 +42,9 @@ def copied(name: str, folder: Path, ranks: int = 4) -> Path:
 
 def test_every_cut_is_refused(tmp_path: Path) -> None:
     path = copied("broadcast-binomial-8", tmp_path, 8)
-    data = path.read_bytes()
     assert judge_file(path).judgement.verdict is FileVerdict.HOLDS
-    for end in range(len(data)):
-        path.write_bytes(data[:end])
+    for end in reversed(range(path.stat().st_size)):
+        os.truncate(path, end)  # quicker than writing the file again
         assert judge_file(path).judgement.verdict is FileVerdict.REFUSED
 
 
@@ -63,7 +64,7 @@ def test_compressed_files_are_read_with_a_bound(tmp_path: Path) -> None:
     path = copied("allreduce-ring-4", tmp_path)
     path.write_bytes(gzip.compress(path.read_bytes()))
     assert judge_file(path).judgement.verdict is FileVerdict.HOLDS
-    path.write_bytes(gzip.compress(bytes(100 << 20)))
+    path.write_bytes(gzip.compress(bytes(100 << 20), 1))
     assert "bytes unpacked" in judge_file(path).judgement.reason
 
 
@@ -86,13 +87,14 @@ def message(data: bytes) -> bytes:
     return varint(len(data)) + data
 
 
+BUDGET = chakra_traces._Budget
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "length": (lambda: varint(2**31), "2147483648 bytes are announced, 0 are left"),
     "long-length": (lambda: b"\xff" * 11, "a number has more than 5 bytes"),
     "nodes": (
-        lambda: message(b"") + b"".join(message(b"\x08" + varint(n)) for n in range(500_001)), "more than 500,000 nodes"
+        lambda: message(b"") + b"".join(message(b"\x08" + varint(n)) for n in range(501)), "more than 500,000 nodes"
     ),
-    "dependencies": (lambda: message(b"") + message(part(5, b"\x01" * 2_000_001)), "more than 2,000,000 dependencies"),
+    "dependencies": (lambda: message(b"") + message(part(5, b"\x01" * 2_001)), "more than 2,000,000 dependencies"),
     "attributes": (
         lambda: message(b"") + message(b"".join(part(10, part(1, b"%d" % n)) for n in range(257))),
         "more than 256 attributes",
@@ -103,13 +105,25 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_bytes_are_refused(name: str, tmp_path: Path) -> None:
+def test_hostile_bytes_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With budgets of a thousandth; another test has the budgets of a set."""
+    monkeypatch.setattr(chakra_traces, "_Budget", lambda: BUDGET(500, 2_000))
     path = copied("allreduce-ring-4", tmp_path)
     content, reason = HOSTILE[name]
     path.write_bytes(content())
     found = judge_file(path).judgement
     assert found.verdict is FileVerdict.REFUSED
     assert reason in found.reason
+
+
+def test_a_set_has_half_a_million_nodes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One budget for all files of a set."""
+    assert BUDGET() == BUDGET(500_000, 2_000_000)
+    path = copied("allreduce-ring-4", tmp_path)
+    nodes = sum(len(trace.nodes) for trace in chakra_traces.read_traces(path))
+    for missing, verdict in ((0, FileVerdict.HOLDS), (1, FileVerdict.REFUSED)):
+        monkeypatch.setattr(chakra_traces, "_Budget", lambda left=nodes - missing: BUDGET(left))
+        assert judge_file(path).judgement.verdict is verdict
 
 
 def test_a_set_has_one_line(tmp_path: Path) -> None:
