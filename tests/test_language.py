@@ -26,18 +26,18 @@ SUFFIXES: Final = {".py", ".md", ".sh", ".toml", ".yaml", ".jinja", ".js", ".css
 PHRASES: Final[Mapping[str, str]] = {
     r"will not do": "invalid ..: expected ..",
     r"(?-i:(is|are) none\b)": "malformed",  # not Python's None
-    r"\b(is|are) told\b": "receives, is given",
-    r"\bwhoever\b": "a node that, a host that",
-    r"\b(nobody|everybody)\b": "no node, every node",
-    r"\bso many\b": "that number of",
+    r"(is|are) told\b": "receives, is given",
+    r"whoever\b": "a node that, a host that",
+    r"(nobody|everybody)\b": "no node, every node",
+    r"so many\b": "that number of",
     r"as the case may be": "name the cases",
-    r"\bfor good\b": "permanently",
+    r"for good\b": "permanently",
     r"what becomes of": "the outcome of",
     r"no more than that": "leave it out",
     r"comes? to life": "starts",
     r"process a (rank|node|core)": "one process per ..",
-    r"\bstrangers?\b": "unauthenticated connection",
-    r"\bliars?\b": "byzantine node",
+    r"strangers?\b": "unauthenticated connection",
+    r"liars?\b": "byzantine node",
     r"this machine refuses": "operating system error",
     r"without news": "no message for ..",
     r"gone on with|goes on with": "is resumed",
@@ -45,7 +45,8 @@ PHRASES: Final[Mapping[str, str]] = {
     r"tortur(e|ing)": "stress test",
     r'"{3}wh(at|o)\b': "a docstring that begins with a noun or a verb",
 }
-BANNED: Final = re.compile("|".join(f"(?:{phrase})" for phrase in PHRASES), re.IGNORECASE)
+# Tried at the beginnings of words and docstrings alone, in a third of the time.
+BANNED: Final = re.compile(rf'(?:\b|(?="))(?:{"|".join(f"(?:{phrase})" for phrase in PHRASES)})', re.IGNORECASE)
 
 ALLOWED: Final[Mapping[str, int]] = {
     "emunode/algorithms": 2,

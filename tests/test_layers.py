@@ -5,7 +5,7 @@ beyond this test. A new folder fails here first; one line in `BELOW` decides whe
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -161,21 +161,26 @@ def closure(below: Mapping[str, set[str]]) -> dict[str, set[str]]:
 REACH: Final = closure(BELOW)
 
 
-parse = cache(ast.parse)  # several tests read all modules
+@cache  # several tests read all modules; their trees would fill the memory
+def read(source: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return every imported name in a text, and its wrong uses of `random`."""
+    tree = ast.parse(source)
+    names = list(imports(tree))
+    return names, list(unseeded(tree, {*names}))
 
 
 def violations(module: str, source: str) -> list[str]:
     """Return the rules that `source`, the text of the dotted `module`, breaks: one line each."""
-    tree = parse(source)
+    names, unseeded_uses = read(source)
     if folder(module) not in BELOW:
         return [f"{module} has no place in the import order: give its folder one in {Path(__file__).name}"]
-    judged = (problem for name in imports(tree) for problem in judge(module, name))
-    return [f"{module} {problem}" for problem in (*judged, *unseeded(tree))]
+    judged = (problem for name in names for problem in judge(module, name))
+    return [f"{module} {problem}" for problem in (*judged, *unseeded_uses)]
 
 
 def circles(sources: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the pairs of modules that import each other, by their texts; also where only types are imported."""
-    used = {module: set(imports(parse(text))) for module, text in sources.items()}
+    used = {module: set(read(text)[0]) for module, text in sources.items()}
     # `from a import b` may name the module a.b, or something in the module a.
     used = {module: names | {name.rpartition(".")[0] for name in names} for module, names in used.items()}
     return [
@@ -193,12 +198,20 @@ def folder(module: str) -> str:
 
 def imports(tree: ast.AST) -> Iterator[str]:
     """Yield every imported name, dotted; for `from a import b` that is `a.b`, whether b is a module or not."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             prefix = "." * node.level + (node.module or "")
             yield from (f"{prefix}.{alias.name}" for alias in node.names)
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a module and everything in it but expressions: most of a module, and no import among them."""
+    yield tree
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for below in getattr(tree, name, ()):
+            yield from statements(below)
 
 
 def judge(module: str, name: str) -> Iterator[str]:
@@ -230,9 +243,8 @@ def is_shell(module: str) -> bool:
     return any(f"{module}.".startswith(f"{shell}.") for shell in SHELLS)
 
 
-def unseeded(tree: ast.AST) -> Iterator[str]:
+def unseeded(tree: ast.AST, imported: Set[str]) -> Iterator[str]:
     """Yield every use of `random` other than making an instance from a seed, `random.Random(seed)`, or naming its type."""
-    imported = set(imports(tree))
     if not any(name.partition(".")[0] == "random" for name in imported):
         return
     proper = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "Random"}
@@ -274,7 +286,7 @@ def test_no_two_modules_import_each_other() -> None:
 def test_modules_that_name_kinds_of_fault_still_do() -> None:
     """A module that asks for effects by now leaves the list."""
     sources = {name: path.read_text(encoding="utf-8") for name, path in modules() if name in NAME_KINDS}
-    named = {name: {each.rpartition(".")[2] for each in imports(parse(text))} for name, text in sources.items()}
+    named = {name: {each.rpartition(".")[2] for each in read(text)[0]} for name, text in sources.items()}
     assert [name for name in NAME_KINDS if KINDS_OF_FAULT.isdisjoint(named.get(name, set()))] == []
 
 

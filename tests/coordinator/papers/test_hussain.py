@@ -248,7 +248,9 @@ def test_congruent_integers_have_one_residue() -> None:
 def test_equations_1_2_and_11_hold_and_a_wrong_weight_does_not(
     run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = Table("Eqs. (1) and (2)", (row for a, b in hussain.network.ALPHAS for row in distances.distances(run_cache, a, b)))
+    one = Table(
+        "Eqs. (1) and (2)", (row for a, b in hussain.network.ALPHAS for row in distances.distances(run_cache, a, b))
+    )
     for table in (one, Table("Eq. (11)", distances.products(run_cache))):
         require_sound(table)
         assert set(table.statuses) == {"holds"}
