@@ -39,15 +39,21 @@ def golden_rows(family: str, name: str, **equal: object) -> list[dict[str, str]]
 
 
 def run_scenario(out: Path | None = None, **values: object) -> RunResult:
-    """Run a scenario, in memory unless `values` name another driver, into `out` or a temporary folder.
-
-    The report is drawn only where it can be looked at, in `out`.
-    """
-    plan = make_plan(make_scenario({"driver": "memory", **values}))
+    """Run a scenario, in memory unless `values` name another driver, into `out` or a temporary folder, without a report."""
+    plan = _planned(values)
     if out is not None:
-        return run(plan, DirectorySink(out))
+        return run(plan, DirectorySink(out, draw=False))
     with TemporaryDirectory() as folder:
         return run(plan, DirectorySink(Path(folder) / "run", draw=False))
+
+
+def run_and_draw(out: Path, **values: object) -> RunResult:
+    """Run a scenario like `run_scenario`, and draw its report: that takes as long as the run."""
+    return run(_planned(values), DirectorySink(out))
+
+
+def _planned(values: Mapping[str, object]) -> Plan:
+    return make_plan(make_scenario({"driver": "memory", **values}))
 
 
 @contextmanager

@@ -5,7 +5,8 @@ beyond this test. A new folder fails here first; one line in `BELOW` decides whe
 """
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -243,7 +244,7 @@ def is_shell(module: str) -> bool:
     return any(f"{module}.".startswith(f"{shell}.") for shell in SHELLS)
 
 
-def unseeded(tree: ast.AST, imported: Set[str]) -> Iterator[str]:
+def unseeded(tree: ast.AST, imported: AbstractSet[str]) -> Iterator[str]:
     """Yield every use of `random` other than making an instance from a seed, `random.Random(seed)`, or naming its type."""
     if not any(name.partition(".")[0] == "random" for name in imported):
         return

@@ -18,7 +18,7 @@ from emunode.model import CONTROL_TREE
 from tests.command_line import ROOT, Call, fields
 from tests.coordinator.features.support import REPAIR, TIMED, Values
 from tests.scenarios import Case
-from tests.support import played, run_scenario
+from tests.support import played, run_and_draw, run_scenario
 
 STAR: Values = fields("star:4 broadcast edt message_bytes=60")
 DENSE: Values = fields("ej:3+4 broadcast improved fault_knowledge=all")
@@ -209,7 +209,7 @@ def test_a_campaign_with_repair_runs_messages(line: str, call: Call) -> None:
 
 
 def test_a_report_marks_requests_and_repairs(call: Call, tmp_path: Path) -> None:
-    run_scenario(tmp_path / "run", **REPAIR, fault=["crash:001@1"])
+    run_and_draw(tmp_path / "run", **REPAIR, fault=["crash:001@1"])
     assert call("export run --trace t.json").status == 0
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     kinds = pl.Series([event["cat"] for event in events if event["ph"] == "X"]).value_counts()

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.faults import process_table
-from tests.support import run_scenario
+from tests.support import run_and_draw, run_scenario
 
 BROADCAST = {"collective": "broadcast", "algorithm": "greedy-tree", "driver": "local", "ranks_per_host": 1}
 FLOOD = {"collective": "broadcast", "algorithm": "flood", "driver": "memory"}
@@ -22,7 +22,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 def test_every_planned_fault_of_a_process_leaves_its_evidence(tmp_path: Path) -> None:
     faults = ["crash:4321@2", "recover:4321@4", "hang:2134@2-3"]
-    result = run_scenario(tmp_path / "run", topology="star:4", fault=faults, **BROADCAST)
+    result = run_and_draw(tmp_path / "run", topology="star:4", fault=faults, **BROADCAST)
     label = result.plan.topology.label
     found = events(tmp_path / "run")
     assert [(each["action"], label(each["host"]), each["step"], each["seen"]) for each in found] == [
@@ -63,7 +63,7 @@ def test_the_evidence_under_the_timed_clock_has_the_virtual_time(tmp_path: Path)
 def test_faults_within_a_process_leave_no_evidence_of_one(tmp_path: Path) -> None:
     """Two of three ranks of a process crash: it goes on, so nothing was sent to it."""
     values = {**BROADCAST, "ranks_per_host": 3}
-    run_scenario(tmp_path / "run", topology="star:3", fault=["crash:213@2"], **values)
+    run_and_draw(tmp_path / "run", topology="star:3", fault=["crash:213@2"], **values)
     assert events(tmp_path / "run") == []
     assert "Host processes" not in (tmp_path / "run" / "report.html").read_text()
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from coordinator.reports.interactive.packing import unpack
 from tests.command_line import fields, flags
-from tests.support import run_scenario
+from tests.support import run_and_draw
 
 STAR4 = "star:4 broadcast greedy-tree source=1234"
 CRASHED = "star:5 broadcast greedy-tree source=12345 fault=crash:21345@2"
@@ -65,7 +65,7 @@ class Run:
     """A finished run, in memory, and its report."""
 
     def __init__(self, out: Path, scenario: str) -> None:
-        self.path = run_scenario(out, **fields(scenario)).path
+        self.path = run_and_draw(out, **fields(scenario)).path
         self.text = (self.path / "report.html").read_text()
         self.page = Page(self.text)
         self.script = json.loads(self.page.data)

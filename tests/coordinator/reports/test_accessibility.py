@@ -18,7 +18,7 @@ from coordinator.reports.index_page import index_page
 from coordinator.reports.theme import DARK, LIGHT, TREE_COLOURS, VIRIDIS, viridis
 from tests.browser import Browser, find_chromium
 from tests.command_line import Start, fields
-from tests.support import run_scenario
+from tests.support import run_and_draw, run_scenario
 
 CHROMIUM = find_chromium()
 MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
@@ -52,7 +52,7 @@ def axe() -> str:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scenario = "star:4 broadcast edt segments=3 fault=crash:4132@1 fault=down:1234~3214@1"
-    return run_scenario(tmp_path_factory.mktemp("report") / "run", **fields(scenario)).path / "report.html"
+    return run_and_draw(tmp_path_factory.mktemp("report") / "run", **fields(scenario)).path / "report.html"
 
 
 @pytest.fixture(scope="module")

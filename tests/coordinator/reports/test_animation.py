@@ -11,7 +11,7 @@ from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
 from tests.browser import Browser, find_chromium
 from tests.command_line import Call, fields
-from tests.support import run_scenario
+from tests.support import run_and_draw, run_scenario
 
 MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
 SCENARIOS = [
@@ -49,7 +49,7 @@ def channels(colour: str) -> list[int]:
 @pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_pictures_are_those_of_the_page(scenario: str, page: Browser, tmp_path: Path) -> None:
-    path = run_scenario(tmp_path / "run", **fields(scenario)).path
+    path = run_and_draw(tmp_path / "run", **fields(scenario)).path
     picture = Report(read_run(path)).picture
     assert picture is not None
     page.open(path / "report.html")

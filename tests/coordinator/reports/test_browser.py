@@ -14,7 +14,7 @@ import pytest
 from emunode.topologies.registry import parse_topology
 from tests.browser import CLIPPED, LETTERS, Browser, find_chromium
 from tests.command_line import fields
-from tests.support import run_scenario
+from tests.support import run_and_draw
 
 CHROMIUM = find_chromium()
 MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
@@ -118,7 +118,7 @@ def show(page: Browser, tmp_path: Path) -> Show:
     """Run a scenario and open its report."""
 
     def show_one(scenario: str, *, fragment: str = "") -> Shown:
-        path = run_scenario(tmp_path / "run", **fields(scenario)).path
+        path = run_and_draw(tmp_path / "run", **fields(scenario)).path
         page.open(path / "report.html", fragment)
         return Shown(page, path)
 

@@ -1,11 +1,13 @@
 """When nodes were served, and suspicions: the files of a run, the panel, the diagram and the trace."""
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from coordinator.execution.sinks import RunResult
 from coordinator.execution.verify import verify
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
@@ -45,8 +47,13 @@ def test_a_node_is_served_with_its_last_new_piece(scenario: str, tmp_path: Path)
     assert verify(path).findings == []
 
 
-def test_nodes_that_miss_something_have_no_time(tmp_path: Path) -> None:
-    result = run_scenario(tmp_path / "run", **DETECTING)
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """Provide the run with suspicions; tests do not modify its directory."""
+    return run_scenario(tmp_path_factory.mktemp("suspicions") / "run", **DETECTING)
+
+
+def test_nodes_that_miss_something_have_no_time(result: RunResult) -> None:
     served = {each["label"]: each["seconds"] for each in json.loads((result.path / "served.json").read_text())}
     assert [label for label, seconds in served.items() if seconds is None] == ["011", "101", "111"]
     assert "001" not in served, "it has crashed"
@@ -59,8 +66,8 @@ def test_nodes_that_miss_something_have_no_time(tmp_path: Path) -> None:
     assert "V123.0H1024" in panel
 
 
-def test_suspicions_are_in_the_diagram_and_in_the_trace(tmp_path: Path) -> None:
-    path = run_scenario(tmp_path / "run", **DETECTING).path
+def test_suspicions_are_in_the_diagram_and_in_the_trace(result: RunResult) -> None:
+    path = result.path
     listed = json.loads((path / "suspicions.json").read_text())
     begun = [each for each in listed if each["suspected"]]
     assert {each["label"] for each in begun if each["silent"]} == {"000", "011", "101"}
@@ -77,8 +84,8 @@ def test_suspicions_are_in_the_diagram_and_in_the_trace(tmp_path: Path) -> None:
     assert verify(path).findings == []
 
 
-def test_damaged_files_only_lose_their_panel(tmp_path: Path) -> None:
-    path = run_scenario(tmp_path / "run", **DETECTING).path
+def test_damaged_files_only_lose_their_panel(result: RunResult, tmp_path: Path) -> None:
+    path = shutil.copytree(result.path, tmp_path / "run")
     (path / "served.json").write_text('[{"rank": 3}, {"label": "000", "seconds"')
     (path / "suspicions.json").write_text('[{"rank": 99, "seconds": 1, "port": 0}, {"rank": 0}]')
     data = read_run(path)

@@ -14,7 +14,7 @@ from coordinator.reports.index_page import index_page
 from coordinator.reports.scene.nodes import lacking
 from coordinator.reports.thumbnail import COLOURS, FAULTY, IDLE, MISSING
 from tests.browser import Browser, find_chromium
-from tests.support import run_scenario
+from tests.support import run_and_draw
 
 DOTS = re.compile(r'<path stroke="(#\w+)" stroke-width="[\d.]+" d="((?:M[\d.]+ [\d.]+h0)+)"/>')
 BROADCAST = {"collective": "broadcast", "algorithm": "greedy-tree"}
@@ -29,9 +29,9 @@ def dots(path: Path) -> dict[str, int]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with three runs."""
     root = tmp_path_factory.mktemp("runs")
-    run_scenario(root / "faults", topology="star:4", fault=["crash:2134@2"], **BROADCAST)
-    run_scenario(root / "none", topology="star:5", **BROADCAST)
-    run_scenario(root / "cut", topology="star:3", step_limit=1, **BROADCAST)
+    run_and_draw(root / "faults", topology="star:4", fault=["crash:2134@2"], **BROADCAST)
+    run_and_draw(root / "none", topology="star:5", **BROADCAST)
+    run_and_draw(root / "cut", topology="star:3", step_limit=1, **BROADCAST)
     return root
 
 
@@ -56,7 +56,7 @@ def test_a_node_that_lacks_a_segment_is_not_done(tmp_path: Path) -> None:
         "segments": 3,
         "fault": ["crash:4132@3"],
     }
-    path = run_scenario(tmp_path / "run", **values).path
+    path = run_and_draw(tmp_path / "run", **values).path
     summary = json.loads((path / "summary.json").read_text())
     assert (
         dots(path)[COLOURS[MISSING]]
@@ -73,7 +73,7 @@ def test_a_node_that_lacks_a_segment_is_not_done(tmp_path: Path) -> None:
 
 
 def test_a_picture_is_small(tmp_path: Path) -> None:
-    result = run_scenario(tmp_path / "large", topology="hypercube:12", collective="broadcast", algorithm="sbt")
+    result = run_and_draw(tmp_path / "large", topology="hypercube:12", collective="broadcast", algorithm="sbt")
     assert 10_000 < (result.path / "thumbnail.svg").stat().st_size < 60_000
 
 

@@ -17,7 +17,7 @@ from coordinator.reports.layout import layout_of
 from tests.browser import CLIPPED, LETTERS, Browser, find_chromium
 from tests.command_line import fields
 from tests.coordinator.reports.report_page import ARROWS, STATE, TABLES, Recorded, ReportPage, below, path_to
-from tests.support import run_journal, run_scenario
+from tests.support import run_and_draw, run_journal, run_scenario
 
 CHROMIUM = find_chromium()
 MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
@@ -30,7 +30,7 @@ def show(page: Browser, tmp_path: Path) -> Show:
     """Run a scenario and open its report."""
 
     def show_one(scenario: str, fragment: str = "") -> ReportPage:
-        return ReportPage(page, Recorded(run_scenario(tmp_path / "run", **fields(scenario)).path), fragment)
+        return ReportPage(page, Recorded(run_and_draw(tmp_path / "run", **fields(scenario)).path), fragment)
 
     return show_one
 
@@ -410,7 +410,7 @@ def test_long_labels_leave_room_for_the_charts(width: int, page: Browser, tmp_pa
     ring = [(at, (at + 1) % 8) for at in range(8)]
     (tmp_path / "ring.edges").write_text("".join(f"{name.format(one)} {name.format(other)}\n" for one, other in ring))
     network = {"topology": f"file:{tmp_path / 'ring.edges'}", "collective": "broadcast", "algorithm": "bfs-tree"}
-    path = run_scenario(tmp_path / "run", **network).path
+    path = run_and_draw(tmp_path / "run", **network).path
     page.resize(width)
     page.open(path / "report.html", f"#node={name.format(3)}")
     assert page.evaluate("document.querySelectorAll('#node .charts svg').length") == 2

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import fields
-from tests.support import run_scenario
+from tests.support import run_and_draw
 
 LARGEST = 1_000_000
 
@@ -21,5 +21,5 @@ LARGEST = 1_000_000
     ],
 )
 def test_report_is_small(scenario: str, largest: int, tmp_path: Path) -> None:
-    path = run_scenario(tmp_path / "run", **fields(scenario)).path
+    path = run_and_draw(tmp_path / "run", **fields(scenario)).path
     assert (path / "report.html").stat().st_size < largest

@@ -14,7 +14,7 @@ import coordinator as tb
 from coordinator.execution.verify import verify
 from emunode import __version__
 from tests.command_line import Call, fields
-from tests.support import run_scenario
+from tests.support import run_and_draw
 
 RUNS = {
     "steps": "star:3 broadcast edt redundancy=2 fault=byzantine:213",
@@ -34,7 +34,7 @@ DEEP = "[" * 100_000
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("stored")
-    return {name: run_scenario(folder / name, **fields(scenario)).path for name, scenario in RUNS.items()}
+    return {name: run_and_draw(folder / name, **fields(scenario)).path for name, scenario in RUNS.items()}
 
 
 def changed_json(name: str, change: Callable[[Any], object]) -> Callable[[Path], None]:

@@ -11,7 +11,7 @@ import pytest
 from coordinator.execution.verify import verify
 from coordinator.stored.writing import open_to_append, partial_of, replace_file, replacing
 from tests.command_line import Call, fields
-from tests.support import run_scenario
+from tests.support import run_and_draw
 
 PRECIOUS = "a file of somebody else\n"
 
@@ -28,7 +28,7 @@ def target(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return run_scenario(tmp_path / "run", **fields("star:3 broadcast edt")).path
+    return run_and_draw(tmp_path / "run", **fields("star:3 broadcast edt")).path
 
 
 def link(path: Path, target: Path) -> Path:
