@@ -1,6 +1,6 @@
 """Liveness: everything due finishes within its bound once the faults are over, or the run says what waits for what."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -71,7 +71,8 @@ def settling(child: str, outage: tuple[int, int], after: int, back_off: bool) ->
 @pytest.mark.parametrize("outage", OUTAGES, ids=str)
 @pytest.mark.parametrize(("after", "back_off"), [(2, False), (3, False), (2, True)])
 def test_every_outage_of_a_link_ends_within_the_bound(after: int, back_off: bool, outage: tuple[int, int]) -> None:
-    for child in TREE:
+    """Every other link, a different half of them for each first step."""
+    for child in list(TREE)[outage[0] % 2 :: 2]:
         settling(child, outage, after, back_off)
 
 
@@ -145,9 +146,12 @@ def test_nodes_that_never_ask_are_found(monkeypatch: pytest.MonkeyPatch) -> None
     assert because(case)[0].startswith("011 101 111: 000 sent it once in step 1, in vain, to 001")
 
 
-@pytest.mark.parametrize("collective", ["broadcast", "reduce", "allgather"])
-def test_shrinking_ends_within_the_bound(collective: str) -> None:
-    for node, step in product(("001", "011", "111"), (1, 2, 3)):
+@pytest.mark.parametrize(
+    ("collective", "steps"), [("broadcast", (1, 2, 3)), ("reduce", (2, 3, 1)), ("allgather", (3, 1, 2))]
+)
+def test_shrinking_ends_within_the_bound(collective: str, steps: Sequence[int]) -> None:
+    """Each node of a path crashes in each of three steps, over all collectives."""
+    for node, step in zip(("001", "011", "111"), steps, strict=True):
         line = f"hypercube:3 {collective} sbt fault_knowledge=detect:1 on_failure=shrink"
         case = Case(line, f"crash:{node}@{step}")
         assert verdicts(case) == dict.fromkeys(NAMES[:2], Verdict.HOLDS)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -184,11 +185,14 @@ def test_noise_is_refused(suffix: str, tmp_path: Path) -> None:
 def test_a_file_that_ends_early_is_refused_or_another_network(suffix: str, tmp_path: Path) -> None:
     case = next(case for case in golden_cases() if case["format"] == suffix and case["verdict"] == "accept")
     content = json.loads(case["content_json"]).rstrip("\n")
-    whole = network_sha256(read_network(written(tmp_path, suffix, content)))
+    path = written(tmp_path, suffix, content)
+    whole = network_sha256(read_network(path))
+    assert content.isascii()
     refused = 0
-    for length in range(len(content)):
+    for length in reversed(range(len(content))):
+        os.truncate(path, length)  # quicker than writing the file again
         try:
-            part = read_network(written(tmp_path, suffix, content[:length]))
+            part = read_network(path)
         except ScenarioError:
             refused += 1
         else:

@@ -11,6 +11,7 @@ from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
 from coordinator.history.prediction import completed, prediction
 from coordinator.planning.plan import Plan
+from coordinator.scenario import fault_draws, fault_processes
 from coordinator.scenario.fault_draws import FaultSites, draw
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Window, expected_availability, outages
 from coordinator.scenario.fault_sets import parse_fault_sets
@@ -175,8 +176,10 @@ def test_malformed_processes(text: str, message: str) -> None:
         parse_fault_sets(text)
 
 
-def test_refused_in_lock_step_and_with_too_many_events() -> None:
+def test_refused_in_lock_step_and_with_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fault_processes.MOST_EVENTS == 100_000
+    monkeypatch.setattr(fault_draws, "MOST_EVENTS", 1000)
     with pytest.raises(ScenarioError, match="use --clock timed, or steps"):
         timed_plan("process:nodes=mttf:2s", clock="steps")
-    with pytest.raises(ScenarioError, match=r"more than 100,000 outages"):
+    with pytest.raises(ScenarioError, match=r"more than 1,000 outages"):
         timed_plan("process:nodes=mttf:1us;repair=mttr:1us@0s-1s")

@@ -221,11 +221,11 @@ def test_the_engine_treats_copies_alike_in_every_algorithm_that_votes() -> None:
     voted = set()
     for case in VOTING:
         for redundancy in (2, 3):
-            plan = case.accepted_plan(redundancy=redundancy, messages=2)
+            plan = case.accepted_plan(redundancy=redundancy, messages=redundancy - 1)
             if plan is None or plan.algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED):
                 continue
             chance = Random(f"{case.name} {redundancy}")
-            for _ in range(4):
+            for _ in range(3):
                 faults = drawn_faults(plan, chance)
                 timeline, faulty = (
                     FaultTimeline(faults),
