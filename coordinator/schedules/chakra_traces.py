@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 from zlib import MAX_WBITS, decompressobj
@@ -27,6 +28,8 @@ GZIP: Final = b"\x1f\x8b"
 COMP, SEND, RECEIVE, COLLECTIVE = 4, 5, 6, 7
 MOST_ATTRIBUTES: Final = 256
 """The most attributes of a node, and of the metadata of a rank."""
+SHORT: Final = 64
+"""The most bytes of an attribute that is kept once it is read."""
 MOST_DEPENDENCIES: Final = 4 * MOST_OPERATIONS
 """The most dependencies of all nodes of all ranks."""
 TYPES: Final = ("INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL")
@@ -201,6 +204,11 @@ def _attribute(message: int | bytes) -> tuple[str, int | float | str | bytes]:
     """Return the name and the value of an attribute; lists have the value of no use here, an empty text."""
     if isinstance(message, int):
         raise WireError("not a Chakra message (an attribute is a number)")
+    # Nodes share most attributes: a third of the time of reading a trace. Long ones would fill the memory.
+    return _read_once(message) if len(message) <= SHORT else _read(message)
+
+
+def _read(message: bytes) -> tuple[str, int | float | str | bytes]:
     name, value = "", 0
     found: int | float | str | bytes = value
     for key, wire, part in fields(message):
@@ -209,6 +217,9 @@ def _attribute(message: int | bytes) -> tuple[str, int | float | str | bytes]:
         elif key >= 3:
             found = _scalar(key, wire, part)
     return name, found
+
+
+_read_once = lru_cache(4096)(_read)
 
 
 def _scalar(key: int, wire: int, part: int | bytes) -> int | float | str | bytes:

@@ -4,6 +4,7 @@ The attributes for simulators are the usual ones. Those of `contents` = `cells-1
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from coordinator.schedules.chakra_cells import CELLS, NODES_OF
@@ -97,6 +98,8 @@ def _node(number: int, kind: int, depends: list[int], attributes: dict[str, int 
     return message + b"".join(part(10, _attribute(name, value)) for name, value in attributes.items())
 
 
+# Nodes share most attributes: half of the time of writing a trace.
+@lru_cache(4096, typed=True)
 def _attribute(name: str, value: int | str | bool) -> bytes:  # the value of an attribute
     message = part(1, name.encode())
     if isinstance(value, str):

@@ -71,7 +71,7 @@ def check_loads(row: Row, wanted: CollectiveSpec, unit: int) -> CubeRun:
     return run
 
 
-@pytest.mark.parametrize("n", [*SIZES, 7])
+@pytest.mark.parametrize("n", [*SIZES, pytest.param(7, marks=pytest.mark.slow)])
 def test_scatter_cycles(n: int) -> None:
     found = golden("scatter_cycles", n=n)
     assert len(found) == {2: 27, 3: 28, 4: 29, 5: 26, 6: 27, 7: 23}[n]
@@ -79,7 +79,7 @@ def test_scatter_cycles(n: int) -> None:
         check_loads(row, *scatter_job(row, n))
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", LARGEST_IS_SLOW)
 def test_allgather_cycles(n: int) -> None:
     found = golden("allgather_cycles", n=n)
     assert len(found) == (14 if n < 6 else 13)
@@ -121,7 +121,7 @@ def test_scatter_in_gray_code_port_order(n: int) -> None:
 GATHERS = {"SBT-gray B=M": "sbt-gray", "SBT-halving": "sbt"}
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", LARGEST_IS_SLOW)
 def test_reverse_operations(n: int) -> None:
     found = [row for row in golden("reverse_ops", n=n) if row["problem"] != "reduce-scatter"]
     assert len(found) == {2: 45, 6: 39}.get(n, 47)

@@ -176,7 +176,13 @@ def test_startups_for_every_packet_size(n: int) -> None:
         assert sum(loads) == claims["transfer_bytes"] == size * Fraction(row["transfer_measured(M)"])
 
 
-@pytest.mark.parametrize("row", golden("max_packet_exact_vs_asymptotic"), ids=lambda row: row["n"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row["n"], marks=[pytest.mark.slow] if int(row["n"]) > 10 else [])
+        for row in golden("max_packet_exact_vs_asymptotic")
+    ],
+)
 def test_largest_packets(row: Row) -> None:
     """The exact largest packets of a scatter, below the asymptotic ones that tables 9 and 14 print."""
     n = int(row["n"])
