@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import polars as pl
 import pytest
 
+from coordinator.execution.run import run as carry_out
+from coordinator.execution.sinks import DirectorySink
 from coordinator.live.frames import Frames
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
@@ -24,8 +26,7 @@ from emunode.topologies.base import Topology
 from tests.browser import Browser, find_chromium
 from tests.command_line import fields
 from tests.scenarios import Case
-from tests.support import run_scenario
-from tests.watch_support import Script, run_quietly
+from tests.watch_support import Script
 
 AGAIN = 2**14
 """The first tree number of packets that repeat a collective; those of control packets are higher still."""
@@ -209,14 +210,12 @@ class Watched(Script):
 @pytest.fixture(scope="module", params=[*PLAIN, *VOTED])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     scenario = request.param
-    path = run_scenario(tmp_path_factory.mktemp("runs") / "run", **fields(scenario)).path
+    plan = Case(scenario).plan
+    watched = Watched(plan) if "timed" not in scenario else None
+    sink = DirectorySink(tmp_path_factory.mktemp("runs") / "run", draw=False)
+    path = carry_out(plan, sink, steering=watched).path
     scene = Report(read_run(path)).scene
     assert scene is not None
-    watched = None
-    if "timed" not in scenario:
-        plan = Case(scenario).plan
-        watched = Watched(plan)
-        run_quietly(plan, watched)
     return Run(scenario, Recorded(path, scenario, scene.topology), scene, watched, path)
 
 

@@ -1,6 +1,7 @@
 """Sections, tables, lemmas and theorems that claims cite exist in the paper that they name."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -34,6 +35,7 @@ IN_PAPER: dict[str, dict[str, set[str]]] = {
 PLACE = re.compile(r"\b(section|table|lemma|theorem)s? ((?:\d+(?:\.\d+)*)(?:(?:, | and | to )\d+(?:\.\d+)*)*)")
 
 
+@cache
 def cited() -> set[str]:
     """Return every source of a claim about a star graph."""
     sources: set[str] = set()
