@@ -8,22 +8,26 @@ import fcntl
 import gc
 import os
 import signal
+import subprocess
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from coordinator.cli.invoke import main
+from coordinator.networks.launchers import local
 from coordinator.reports.pages import compile_templates
 from emunode.runtime import collect_seldom
 from tests.assembled_commands import assemble_once
 from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 from tests.support import REPEATABLE_EXAMPLES, forget_plugins
+from tests.warm_emunode import start_process
 
 pytest.register_assert_rewrite("tests.contract")
 
@@ -107,6 +111,15 @@ class LongestFirst:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Sort by the kind of test, after every other plug-in has put the items in its order."""
         items.sort(key=lambda item: 0 if item.get_closest_marker("docker") else 1 if item.path.name in LONGEST else 2)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_hosts() -> Iterator[None]:
+    """Let the local driver fork the parents of its hosts from a process that has imported them already."""
+    with pytest.MonkeyPatch.context() as patch:
+        here = SimpleNamespace(Popen=start_process, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+        patch.setattr(local, "subprocess", here)
+        yield
 
 
 @pytest.fixture

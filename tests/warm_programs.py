@@ -107,7 +107,7 @@ def _start(connection: socket.socket, selector: selectors.BaseSelector) -> int:
                     key.data[1].close()
             connection.close()
             selector.close()
-            _become(request, streams)
+            become(request, streams)
         finally:
             os._exit(70)
     for descriptor in streams:
@@ -135,7 +135,7 @@ def words_of(program: object) -> list[str]:
     return [str(word) for word in program]
 
 
-def _become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
+def become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
     """Make this fork the process of a request; never returns."""
     from emunode.runtime import collect_seldom, exit_at_once
 

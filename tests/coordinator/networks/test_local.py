@@ -346,7 +346,7 @@ async def test_a_host_that_stops_at_its_start_is_killed(
     def stopped_child(_command: Sequence[str], **options: Any) -> Any:
         return popen([sys.executable, "-c", STOPPED_CHILD], **options)
 
-    monkeypatch.setattr(subprocess, "Popen", stopped_child)
+    monkeypatch.setattr("coordinator.networks.launchers.local.subprocess.Popen", stopped_child)
     launch = local.LocalLaunch(sys.__stderr__)  # type: ignore[arg-type]
     launch.start(1, b"token", 1)
     parent = psutil.Process(launch._parent.pid)  # type: ignore[union-attr]
