@@ -16,6 +16,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from zlib import crc32
 
+# Polars reads this when it is imported. Threads that wait for work take a fifth of the time of a short run.
+os.environ["POLARS_MAX_THREADS"] = "1"
+
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -28,6 +32,10 @@ from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 from tests.support import REPEATABLE_EXAMPLES, forget_plugins
 from tests.warm_emunode import start_process
+
+assert pl.thread_pool_size() == 1
+# Programs that tests start compute with the usual number of threads.
+del os.environ["POLARS_MAX_THREADS"]
 
 pytest.register_assert_rewrite("tests.contract")
 

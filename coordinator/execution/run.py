@@ -17,6 +17,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.host_traffic import host_traffic
+from coordinator.results.queries import in_memory
 from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import RunError
@@ -98,7 +99,7 @@ def _loop_for(plan: Plan, stop: InterruptGuard, steering: Steering | None) -> Ru
 def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> FinishedRun:
     """Judge the history of a run."""
     history = History(
-        journal.frame,
+        in_memory(journal.frame, journal.rows),
         journal.rows,
         execution.undecided,
         execution.altered_copies,

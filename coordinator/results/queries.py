@@ -24,6 +24,11 @@ def collect(queries: Iterable[pl.LazyFrame], rows: int | None) -> list[pl.DataFr
     return [query.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none()) for query in queries]
 
 
+def in_memory(journal: pl.LazyFrame, rows: int) -> pl.LazyFrame:
+    """Return a journal of `rows` rows, read once if it is short: each of twenty queries would read its file, in 0.5 ms."""
+    return journal.collect().lazy() if rows <= SHORT_ROWS else journal
+
+
 def count_rows(queries: Sequence[pl.LazyFrame], rows: int | None) -> int:
     """Count the rows that all queries over a journal of `rows` rows give together; see `collect`."""
     counts = [query.select(pl.len()) for query in queries]
