@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from itertools import cycle, islice, product
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from coordinator.execution.run import run
+from coordinator.execution.sinks import DirectorySink
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.algorithms.registry import RegisteredAlgorithm, algorithms
 from emunode.errors import ScenarioError
@@ -20,9 +23,9 @@ from emunode.faults.kinds import KINDS, NodeFault, value_names
 from emunode.model import Collective
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.command_line import ROOT, fields
+from tests.command_line import ROOT
 from tests.scenarios import Case
-from tests.support import GOLDEN, run_scenario
+from tests.support import GOLDEN
 
 FILE: Final = GOLDEN / "recorded_runs.jsonl"
 NETWORKS: Final = ("star:4", "hypercube:3", "ej:2+3", "ej:1+2^2", "torus:3x4", "complete:8", "fat-tree:4")
@@ -45,8 +48,12 @@ Record = dict[str, Any]
 
 
 def record_of(line: str, **more: object) -> Record:
-    """Run a scenario in memory, unless `more` names another driver, and return its hash, verdict and claims."""
-    result = run_scenario(None, **fields(line), **more)
+    """Run a scenario in memory, unless `more` names another driver, and return its hash, verdict and claims.
+
+    All files but the report are written: these scenarios have every kind of table and summary.
+    """
+    with TemporaryDirectory() as folder:
+        result = run(Case(line, **more).plan, DirectorySink(Path(folder) / "run", draw=False))
     # Runs over sockets are also replayed.
     judged = [each for each in result.judgements if each.claim.name != "replay_mismatches"]
     claims = [[each.claim.name, each.claim.relation, each.claim.predicted, str(each.verdict)] for each in judged]

@@ -4,13 +4,13 @@ import csv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import overload
 
 import polars as pl
 from hypothesis import settings
 
 from coordinator.execution.run import run
-from coordinator.execution.sinks import DirectorySink, FinishedRun, RunResult
+from coordinator.execution.sinks import DirectorySink, FinishedRun, MemoryRun, MemorySink, RunResult
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import load_plugins
@@ -38,13 +38,18 @@ def golden_rows(family: str, name: str, **equal: object) -> list[dict[str, str]]
         return [row for row in csv.DictReader(file) if all(row[key] == str(value) for key, value in equal.items())]
 
 
-def run_scenario(out: Path | None = None, **values: object) -> RunResult:
-    """Run a scenario, in memory unless `values` name another driver, into `out` or a temporary folder, without a report."""
+@overload
+def run_scenario(out: Path, **values: object) -> RunResult: ...
+
+
+@overload
+def run_scenario(out: None = None, **values: object) -> MemoryRun: ...
+
+
+def run_scenario(out: Path | None = None, **values: object) -> RunResult | MemoryRun:
+    """Run a scenario, in memory unless `values` name another driver, without files or into `out`, without a report."""
     plan = _planned(values)
-    if out is not None:
-        return run(plan, DirectorySink(out, draw=False))
-    with TemporaryDirectory() as folder:
-        return run(plan, DirectorySink(Path(folder) / "run", draw=False))
+    return run(plan, MemorySink()) if out is None else run(plan, DirectorySink(out, draw=False))
 
 
 def run_and_draw(out: Path, **values: object) -> RunResult:

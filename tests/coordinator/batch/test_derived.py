@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from coordinator.execution.sinks import RunResult
+from coordinator.execution.sinks import FinishedRun
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
@@ -14,7 +14,7 @@ from tests.support import failures, run_scenario
 DERIVED = "the schedule without faults, followed under these faults"
 
 
-def derived(result: RunResult) -> dict[str, object]:
+def derived(result: FinishedRun) -> dict[str, object]:
     """Return the predicted values of the derived claims, by metric."""
     claims = result.summary["claims"]
     assert isinstance(claims, list)

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator.batch.derived import RELIABLE
 from coordinator.batch.reliable_walk import why_not_followed
-from coordinator.execution.sinks import RunResult
+from coordinator.execution.sinks import FinishedRun
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
@@ -17,7 +17,7 @@ from tests.support import failures, run_scenario
 Q2 = {"topology": "hypercube:2", "collective": "broadcast", "algorithm": "sbt", "reliable": True, "retransmit_after": 2}
 
 
-def derived(result: RunResult) -> dict[str, object]:
+def derived(result: FinishedRun) -> dict[str, object]:
     """Return the predictions of the model of the links, by metric."""
     return {each.claim.name: each.claim.predicted for each in result.judgements if each.claim.source == RELIABLE}
 

@@ -14,7 +14,7 @@ import pytest
 from coordinator.batch.exactness import why_untraceable
 from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
 from coordinator.cli.result import show_result
-from coordinator.execution.sinks import RunResult
+from coordinator.execution.sinks import FinishedRun
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
 from coordinator.scenario.model import Scenario
@@ -32,7 +32,7 @@ from tests.support import run_scenario
 BASE = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "memory"}
 
 
-def dropped_in(result: RunResult) -> list[dict[str, Any]]:
+def dropped_in(result: FinishedRun) -> list[dict[str, Any]]:
     """Return the claims that do not hold in a run, as they are stored."""
     found: Any = result.summary["dropped_claims"]
     return list(found)

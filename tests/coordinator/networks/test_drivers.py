@@ -14,7 +14,7 @@ import trio
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from coordinator.execution.sinks import RunResult
+from coordinator.execution.sinks import FinishedRun
 from coordinator.networks.base import MemoryNetwork, Network
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch
@@ -129,7 +129,7 @@ SCENARIOS["detected"] |= {"fault_knowledge": "detect:2:doubling", "reliable": Tr
 MEMORY: Values = {"driver": "memory"}
 
 
-def facts(result: RunResult) -> Values:
+def facts(result: FinishedRun) -> Values:
     """Return the summary of what happened, without what depends on the driver."""
     assert result.summary.get("replay_mismatches", 0) == 0
     kept = {key: value for key, value in result.summary.items() if key not in OF_THE_DRIVER}

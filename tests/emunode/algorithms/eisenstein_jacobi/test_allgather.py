@@ -9,7 +9,7 @@ from random import Random
 import polars as pl
 import pytest
 
-from coordinator.execution.sinks import RunResult
+from coordinator.execution.sinks import FinishedRun
 from emunode.algorithms.base import LocalView
 from emunode.algorithms.eisenstein_jacobi.allgather import PhasedAllgather, PhaseRule
 from emunode.algorithms.registry import make_algorithm
@@ -31,7 +31,7 @@ def name_of(line: dict[str, str]) -> str:
 SUMMARY = golden("a2a_summary")
 
 
-def allgather(topology: str, algorithm: str, **values: object) -> RunResult:
+def allgather(topology: str, algorithm: str, **values: object) -> FinishedRun:
     duplex = "full" if algorithm == "improved" else "half"
     return run_scenario(
         None, **{"topology": topology, "collective": "allgather", "algorithm": algorithm, "duplex": duplex, **values}

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from coordinator.execution.sinks import RunResult
+from coordinator.execution.sinks import FinishedRun
 from emunode.algorithms.eisenstein_jacobi.independent import IndependentScatter
 from emunode.algorithms.registry import make_algorithm
 from emunode.model import Collective, CollectiveSpec
@@ -13,7 +13,7 @@ from emunode.topologies.registry import parse_topology
 from tests.support import run_scenario
 
 
-def independent(topology: str, collective: str, **values: object) -> RunResult:
+def independent(topology: str, collective: str, **values: object) -> FinishedRun:
     spec = {"topology": topology, "collective": collective, "algorithm": "independent-trees", "message_bytes": 96}
     return run_scenario(None, **{**spec, **values})
 
