@@ -99,7 +99,7 @@ def _loop_for(plan: Plan, stop: InterruptGuard, steering: Steering | None) -> Ru
 def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> FinishedRun:
     """Judge the history of a run."""
     history = History(
-        in_memory(journal.frame, journal.rows),
+        journal.frame if journal.folder is None else in_memory(journal.frame, journal.rows),
         journal.rows,
         execution.undecided,
         execution.altered_copies,

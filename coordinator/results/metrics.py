@@ -177,7 +177,7 @@ def measure(
         **({} if by_events is None else completion(journal, by_events)),
         **{name: value for found in findings for name, value in found.metrics.items()},
         "illegal_hops": illegal,
-        **structure_metrics(plan, journal),
+        **structure_metrics(plan, journal, rows),
         **contributions.metrics,
     }
     contested = None

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.features.base import ResolvedRun
-from coordinator.results.queries import at_receiver
+from coordinator.results.queries import at_receiver, collect
 from emunode.lazy_dataclass import dataclass
 from emunode.model import PERSONALISED, ROOTLESS, Collective, Port, Rank
 from emunode.topologies.star import StarGraph
@@ -31,9 +31,9 @@ SAMPLED_PATHS = 300_000
 INWARDS = (Collective.GATHER, Collective.REDUCE, Collective.REDUCE_SCATTER)
 
 
-def structure_metrics(plan: ResolvedRun, journal: pl.LazyFrame) -> dict[str, int]:
-    """Return the metrics that the structure claims of a fault-free run need."""
-    wanted, paths = claimed_structure(plan), Paths(plan, journal)
+def structure_metrics(plan: ResolvedRun, journal: pl.LazyFrame, rows: int | None = None) -> dict[str, int]:
+    """Return the metrics that the structure claims of a fault-free run need; `rows` as in `Paths`."""
+    wanted, paths = claimed_structure(plan), Paths(plan, journal, rows)
     if not wanted or paths.hops.is_empty():
         return {}
     return {name: METRICS[name](paths) for name in wanted}
@@ -51,6 +51,8 @@ class Paths:
 
     plan: ResolvedRun
     journal: pl.LazyFrame
+    rows: int | None = None
+    """The most rows that the journal may have, None if that is unknown."""
 
     @cached_property
     def hops(self) -> pl.DataFrame:
@@ -61,7 +63,7 @@ class Paths:
         root = "target" if inwards else "origin"
         if self.plan.spec.collective in ROOTLESS or self.plan.spec.permutation:
             rows = rows.filter(pl.col(root).is_in(self._sampled_roots()))
-        elif self.plan.spec.collective not in PERSONALISED and self._count(pl.len()) > MOST_HOPS:
+        elif self.plan.spec.collective not in PERSONALISED and self._is_long():
             # Trees do not change between segments, so the first ones show all of them.
             rows = rows.filter(pl.col("segment") < self._sampled_segments())
         columns = {
@@ -78,7 +80,7 @@ class Paths:
         ends = ["root", "parent", "child", *(["leaf"] if self.plan.spec.collective in PERSONALISED else [])]
         # Rows with ranks that do not exist are counted by the audit; here they would index past the tables.
         known = pl.all_horizontal(pl.col(ends).is_between(0, self.plan.topology.order - 1))
-        return hops.filter(known).collect(engine="streaming")
+        return collect([hops.filter(known)], self.rows)[0]
 
     def _sampled_roots(self) -> list[Rank]:
         order = self.plan.topology.order
@@ -91,8 +93,11 @@ class Paths:
         fitting = self.segments * MOST_HOPS // self._count(pl.len())
         return max(fitting, self._count(pl.col("tree").n_unique()))
 
+    def _is_long(self) -> bool:
+        return (self.rows is None or self.rows > MOST_HOPS) and self._count(pl.len()) > MOST_HOPS
+
     def _count(self, what: pl.Expr) -> int:
-        return int(self.journal.select(what).collect(engine="streaming").item())
+        return int(collect([self.journal.select(what)], self.rows)[0].item())
 
     @property
     def segments(self) -> int:
@@ -115,6 +120,11 @@ class Paths:
 
     def by_root(self) -> Iterator[tuple[Rank, pl.DataFrame]]:
         """Yield each root with its hops, in no particular order."""
+        roots = self.hops["root"].unique()
+        if len(roots) == 1:
+            # Most runs have one root, and making groups takes a third of the time of its longest detour.
+            yield int(roots[0]), self.hops
+            return
         for (root,), hops in self.hops.group_by("root"):
             yield int(str(root)), hops
 
@@ -124,10 +134,12 @@ class Paths:
         # Different segments of one tree use the same arcs.
         # A rank has one parent in a tree, so an array with an entry for each rank holds the tree.
         # In a journal that was altered a rank may have two: then the highest one counts, whatever the order of the rows.
-        arcs_of_trees = hops.select("tree", "parent", "child").unique().sort("child", "parent")
-        for _, arcs in arcs_of_trees.group_by("tree", maintain_order=True):
+        arcs = hops.select("tree", "parent", "child").unique().sort("child", "parent")
+        tree, parent, child = (column.to_numpy() for column in arcs.iter_columns())
+        for number in np.unique(tree):
+            own = tree == number
             parents = np.full(self.plan.topology.order, -1, dtype=np.int64)
-            parents[arcs["child"].to_numpy()] = arcs["parent"].to_numpy()
+            parents[child[own]] = parent[own]
             trees.append(parents)
         return trees
 
