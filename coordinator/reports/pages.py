@@ -96,9 +96,15 @@ def script_json(value: object) -> Markup:
 
 def style(*more: str) -> Markup:
     """Return the CSS of a page: charts, maps, the common layout, and `more`."""
-    return Markup("".join((theme.CHART_CSS, network_svg.CSS, (FOLDER / "page.css").read_text(encoding="utf-8"), *more)))
+    return Markup("".join((theme.CHART_CSS, network_svg.CSS, _page_css(), *more)))
 
 
+@cache
+def _page_css() -> str:
+    return (FOLDER / "page.css").read_text(encoding="utf-8")
+
+
+@cache
 def script(folder: str) -> Markup:
     """Return the modules of a folder of templates and the shared ones as a single script, in the order of their
     imports.

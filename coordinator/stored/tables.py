@@ -13,6 +13,8 @@ from emunode.lazy_dataclass import dataclass
 
 ROWS: Final = 200_000_000
 """The most rows of a table that is read a part at a time."""
+HELD_ROWS: Final = 50_000
+"""Up to this many rows are read once, and not for each query."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,17 @@ Columns = Mapping[str, Column]
 
 
 def open_table(path: Path, columns: Columns, rows: int = ROWS) -> pl.LazyFrame:
-    """Return a table whose values have been checked, to be read in parts; further columns are left as they are.
+    """Return a table whose values have been checked, to be read in parts, or from memory if it is short; further columns are
+    left as they are.
 
     OSError if it cannot be opened. ValueError if it is damaged, lacks a column, or has more than `rows` rows. RefusedError
     for a link or a device, other types, missing values and values out of range.
     """
+    return _open(path, columns, rows, whole=False)
+
+
+def _open(path: Path, columns: Columns, rows: int, *, whole: bool) -> pl.LazyFrame:
+    """Return a table for `open_table`, or, with `whole`, for a caller that reads all of it."""
     require_regular(path)
     with damage_as_value_error():
         stored = pl.read_parquet_schema(path)
@@ -57,18 +65,27 @@ def open_table(path: Path, columns: Columns, rows: int = ROWS) -> pl.LazyFrame:
             if not column.fits(stored[name]):
                 raise RefusedError(f"column {name} is of type {stored[name]}; expected {column.kind}")
         scan = pl.scan_parquet(path, glob=False)
-        count = scan.select(pl.len()).collect().item()
+        held = scan.head(HELD_ROWS + 1).collect() if whole or _has_only_numbers(stored) else None
+        if held is not None and len(held) <= HELD_ROWS:
+            count, scan = len(held), held.lazy()
+        else:
+            count, held = scan.select(pl.len()).collect().item(), None
         if count > rows:
             raise ValueError(f"{count} rows, and at most {rows} are read")
-        _require_values(scan, columns)
+        _require_values(scan, columns, "streaming" if held is None else "in-memory")
     return scan
 
 
 def read_table(path: Path, columns: Columns, rows: int) -> pl.DataFrame:
     """Return a whole table; errors as `open_table`."""
-    scan = open_table(path, columns, rows)
+    scan = _open(path, columns, rows, whole=True)
     with damage_as_value_error():
         return scan.collect()
+
+
+def _has_only_numbers(stored: Mapping[str, pl.DataType]) -> bool:
+    """Return whether no value of a table is longer than a number: a short file may hold the longest texts."""
+    return all(kind.is_numeric() or isinstance(kind, pl.Enum) for kind in stored.values())
 
 
 def require_regular(path: Path) -> None:
@@ -91,7 +108,7 @@ def damage_as_value_error() -> Iterator[None]:
         raise ValueError((str(error).splitlines() or [type(error).__name__])[0][:200]) from None
 
 
-def _require_values(scan: pl.LazyFrame, columns: Columns) -> None:
+def _require_values(scan: pl.LazyFrame, columns: Columns, engine: Literal["streaming", "in-memory"]) -> None:
     """Refuse missing values and values out of range, in one pass over the table."""
     checks: dict[str, tuple[pl.Expr, Callable[[], str]]] = {}
     for name, column in columns.items():
@@ -119,7 +136,7 @@ def _require_values(scan: pl.LazyFrame, columns: Columns) -> None:
             )
     if not checks:
         return
-    found = scan.select(check.alias(name) for name, (check, _) in checks.items()).collect(engine="streaming")
+    found = scan.select(check.alias(name) for name, (check, _) in checks.items()).collect(engine=engine)
     for name, (_, words) in checks.items():
         if found[name][0]:
             raise RefusedError(words())
