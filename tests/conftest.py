@@ -92,6 +92,13 @@ def pytest_collection() -> Generator[None, object, object]:
         collect_seldom()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Collect what tests have left behind once, so that the five collections of pytest find nothing to go through."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)  # before other plug-ins look at every item: most parameter sets of exhaustive tests go
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect slow tests and most parameter sets of exhaustive ones, unless `--all`, `-m` or a test's name selects them.

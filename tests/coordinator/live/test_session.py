@@ -144,7 +144,7 @@ def test_pages_offer_every_kind_of_fault_that_lock_step_has() -> None:
 # --- the same run again ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", [*range(15), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 25))])
 def test_random_clicks_make_a_run_that_its_scenario_repeats(seed: int) -> None:
     plan = star_plan(**CASES[seed % len(CASES)], seed=seed)
     script = Script(plan, random_clicks(seed, plan.topology))

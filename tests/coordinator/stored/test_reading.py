@@ -87,15 +87,18 @@ def test_a_hostile_permutation_is_refused(
     assert HOSTILE[make] in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Provide a run directory; tests do not modify it."""
+    values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "fault": ["crash:001@1"]}
+    return run_scenario(tmp_path_factory.mktemp("stored") / "run", **values).path
+
+
 @pytest.mark.parametrize("make", [a_pipe, too_large, too_deep])
 @pytest.mark.parametrize("name", ["summary.json", "scenario.toml", "faults.json"])
 def test_stored_runs_with_a_hostile_file_cost_no_traceback(
-    make: Callable[[Path], None], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make: Callable[[Path], None], name: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = tmp_path / "whole"
-    run_scenario(
-        whole, topology="hypercube:3", collective="broadcast", algorithm="sbt", driver="memory", fault=["crash:001@1"]
-    )
     hostile = tmp_path / "hostile"
     hostile.mkdir()
     for file in whole.iterdir():
