@@ -103,10 +103,10 @@ def scenario_id(row: Mapping[str, str]) -> str:
     return "-".join((row["topology"], row["collective"], row["algorithm"], *row["options"].split()))
 
 
-def run_journal(out: Path, **values: object) -> tuple[RunResult, pl.DataFrame]:
-    """Run a scenario and read its journal."""
-    result = run_scenario(out, **values)
-    return result, pl.read_parquet(result.path / "journal.parquet")
+def run_journal(**values: object) -> tuple[MemoryRun, pl.DataFrame]:
+    """Run a scenario without files, and return its journal too."""
+    result = run_scenario(None, **values)
+    return result, result.journal.collect()
 
 
 def failures(result: FinishedRun) -> list[str]:

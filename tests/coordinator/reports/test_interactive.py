@@ -156,7 +156,7 @@ def test_every_origin_of_an_all_to_all_collective_has_trees(show: Show) -> None:
         assert row[1] == run.topology.label(run.parents(0, origin)[2])
 
 
-def test_cut_off_nodes_name_the_fault_and_its_arc(show: Show, tmp_path: Path) -> None:
+def test_cut_off_nodes_name_the_fault_and_its_arc(show: Show) -> None:
     report = show("star:4 broadcast greedy-tree source=1234 fault=crash:2134@1 fault=down:1234~4231@1")
     run = report.run
     listed = {node["label"]: node["because"] for node in run.summary["cut_off"]}
@@ -171,7 +171,7 @@ def test_cut_off_nodes_name_the_fault_and_its_arc(show: Show, tmp_path: Path) ->
     assert report.text("node").startswith(f"Node {first} ")
     report.go("#node=2134&step=1")
     behind = sum(because.startswith("crash:") for because in listed.values())
-    _, free = run_journal(tmp_path / "free", **fields("star:4 broadcast greedy-tree source=1234"))
+    _, free = run_journal(**fields("star:4 broadcast greedy-tree source=1234"))
     unsent = free.filter(sender=run.topology.rank("2134")).select("step", "port").unique().height
     effects = f"first effect in step 1; {unsent} packets not sent that are without faults; cut off {behind} nodes"
     assert f"Crash from step 1 (until the end; {effects})." in " ".join(report.facts())

@@ -2,8 +2,6 @@
 
 from collections import Counter
 from math import factorial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import polars as pl
 import pytest
@@ -33,8 +31,7 @@ from tests.support import failures, run_journal, run_scenario
 def history(topology: str, collective: str, algorithm: str, **more: object) -> tuple[Plan, pl.DataFrame]:
     """Return the plan and the journal of a run."""
     values = {"topology": topology, "collective": collective, "algorithm": algorithm, **more}
-    with TemporaryDirectory() as folder:
-        result, journal = run_journal(Path(folder) / "run", **values)
+    result, journal = run_journal(**values)
     assert not failures(result)
     return Case(values).plan, journal
 

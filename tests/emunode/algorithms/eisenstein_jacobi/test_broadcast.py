@@ -48,14 +48,12 @@ def test_every_step_has_the_counted_senders_and_receivers(
 
 
 @pytest.mark.parametrize("algorithm", NAMES)
-def test_first_receipt_is_in_the_predicted_step(algorithm: str, tmp_path: Path) -> None:
+def test_first_receipt_is_in_the_predicted_step(algorithm: str) -> None:
     """Improved: the distance. Iterative: (n-e) D + the weight in e, the lowest dimension that is not zero."""
     network = EisensteinJacobi(2, 4, 2)
-    result, _ = run_journal(
-        tmp_path / "run", topology=network.name, collective="broadcast", algorithm=algorithm, source="1,0/-1,2"
-    )
+    result, _ = run_journal(topology=network.name, collective="broadcast", algorithm=algorithm, source="1,0/-1,2")
     source = network.rank("1,0/-1,2")
-    nodes = pl.read_parquet(result.path / "nodes.parquet")
+    nodes = result.conclusion.measurement.nodes
     for rank, first in nodes.select("rank", "first_step").rows():
         delta = network.relative(rank, source)
         if rank == source:

@@ -2,7 +2,6 @@
 
 from functools import partial
 from math import factorial
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -75,9 +74,9 @@ def test_lower_bounds_are_golden(problem: str) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
-def test_every_link_carries_the_same_in_every_step(n: int, tmp_path: Path) -> None:
+def test_every_link_carries_the_same_in_every_step(n: int) -> None:
     result, journal = run_journal(
-        tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="rotated-trees", message_bytes=60
+        topology=f"star:{n}", collective="allgather", algorithm="rotated-trees", message_bytes=60
     )
     assert not failures(result)
     star = StarGraph(n)
@@ -94,10 +93,10 @@ def test_every_link_carries_the_same_in_every_step(n: int, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, pytest.param(6, marks=pytest.mark.slow)])
-def test_a_level_of_mbst_takes_one_packet(n: int, tmp_path: Path) -> None:
+def test_a_level_of_mbst_takes_one_packet(n: int) -> None:
     """Every node hears every other in the step of its distance, over shortest paths; loads are those counted by type."""
     result, journal = run_journal(
-        tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="mbst-levels", message_bytes=4
+        topology=f"star:{n}", collective="allgather", algorithm="mbst-levels", message_bytes=4
     )
     assert not failures(result)
     star = StarGraph(n)
@@ -118,11 +117,9 @@ def distance_rows(n: int) -> list[dict[str, str]]:
     return [row for row in golden("distance_distribution") if row["n"] == str(n)]
 
 
-def test_phases_of_rotated_hamiltonian(tmp_path: Path) -> None:
+def test_phases_of_rotated_hamiltonian() -> None:
     """A node that begins with the same symbol as the source is reached in phase 2, by rule 1."""
-    _, journal = run_journal(
-        tmp_path / "run", topology="star:4", collective="allgather", algorithm="rotated-hamiltonian"
-    )
+    _, journal = run_journal(topology="star:4", collective="allgather", algorithm="rotated-hamiltonian")
     star = StarGraph(4)
     for step, receiver, origin, sender, port in journal.select("step", "receiver", "origin", "sender", "port").rows():
         x, q, y = map(star.permutation, (receiver, origin, sender))
@@ -171,10 +168,10 @@ def test_no_type_is_used_twice_in_a_step(name: str, messages: int, redundancy: i
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
-def test_acknowledged_traversals_are_golden(n: int, tmp_path: Path) -> None:
+def test_acknowledged_traversals_are_golden(n: int) -> None:
     (row,) = golden("edt_algorithms", n=n, algorithm="FT-MNB DFS with unit-time acks (literal)")
     result, journal = run_journal(
-        tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="edt-dfs-ack", redundancy=n - 1
+        topology=f"star:{n}", collective="allgather", algorithm="edt-dfs-ack", redundancy=n - 1
     )
     assert not failures(result)
     messages = journal.filter(pl.col("target") == ALL_RANKS)
@@ -183,8 +180,8 @@ def test_acknowledged_traversals_are_golden(n: int, tmp_path: Path) -> None:
     assert messages["step"].max() == int(row["note"].rpartition(" ")[2])
 
 
-def test_acknowledgements_are_in_the_journal_and_no_deliveries(tmp_path: Path) -> None:
-    result, journal = run_journal(tmp_path / "run", topology="star:3", collective="allgather", algorithm="edt-dfs-ack")
+def test_acknowledgements_are_in_the_journal_and_no_deliveries() -> None:
+    result, journal = run_journal(topology="star:3", collective="allgather", algorithm="edt-dfs-ack")
     answers = journal.filter(pl.col("target") != ALL_RANKS)
     assert len(answers) == 30
     assert set(answers["bytes"]) == {1}

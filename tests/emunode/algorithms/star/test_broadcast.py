@@ -3,7 +3,6 @@
 from collections import Counter
 from functools import partial
 from math import sqrt
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -105,10 +104,8 @@ def test_more_trees_move_a_long_message_faster() -> None:
 # Arc-disjoint trees.
 
 
-def test_edt_copies_of_a_message_take_different_trees(tmp_path: Path) -> None:
-    _, journal = run_journal(
-        tmp_path / "run", topology="star:4", collective="broadcast", algorithm="edt", redundancy=2, messages=3
-    )
+def test_edt_copies_of_a_message_take_different_trees() -> None:
+    _, journal = run_journal(topology="star:4", collective="broadcast", algorithm="edt", redundancy=2, messages=3)
     trees = Counter(journal.select("segment", "tree").unique().iter_rows())
     assert sorted(trees) == [(0, 0), (0, 1), (1, 0), (1, 2), (2, 1), (2, 2)]
 
@@ -117,10 +114,9 @@ def test_edt_copies_of_a_message_take_different_trees(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
-def test_substars_hold_their_own_pieces_before_combining(n: int, tmp_path: Path) -> None:
+def test_substars_hold_their_own_pieces_before_combining(n: int) -> None:
     """At the base every pair of nodes that differ in positions 1 and 2 has its own piece, and no other node's at level 3."""
     _, journal = run_journal(
-        tmp_path / "run",
         topology=f"star:{n}",
         collective="broadcast",
         algorithm="substar-segments",
