@@ -75,7 +75,8 @@ def measure_so_far(
     """Return the metrics of a run whose journal has these steps so far; none without a journal."""
     if journal is None or not len(journal):
         return {}
-    metrics = measure(plan, table(sorted_records([journal.tobytes()])).lazy(), altered_copies).metrics
+    rows = table(sorted_records([journal.tobytes()]))
+    metrics = measure(plan, rows.lazy(), altered_copies, rows=len(rows)).metrics
     if plan.spec.redundancy > 1 and altered_copies:
         # `measure` takes the votes as they stand, and copies to come may still change them.
         return {name: value for name, value in metrics.items() if name not in VOTED}

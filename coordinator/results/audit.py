@@ -32,12 +32,14 @@ def broken_rules(
     journal: pl.LazyFrame,
     packets: pl.DataFrame,
     timetable: Timetable | None = None,
+    rows: int | None = None,
     *,
     cut_short: bool = False,
 ) -> list[pl.LazyFrame]:
     """List the impossible hops: one query for each rule, with a row for each hop that breaks it.
 
-    `packets` are the packets that carried data; `timetable` is the timetable of a run under the timed clock.
+    `packets` are the packets that carried data; `timetable` is the timetable of a run under the timed clock; `rows` is a
+    bound on the length of the journal, if one is known.
     `nonexistent_links` belongs to the audit as well. If a run under the timed clock was cut short, a host that died has
     lost the rows of its ranks: the sends of such a rank are not compared with its receipts.
     """
@@ -49,7 +51,7 @@ def broken_rules(
         wrong_outcomes(plan, data, times),
         wrong_addresses(plan, data),
         *([_repeated(plan, data)] if copies else []),
-        *causality(plan, crossing, times),
+        *causality(plan, crossing, times, rows),
         *([unplanned(crossing, times)] if times is not None else []),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.

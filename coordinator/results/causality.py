@@ -12,6 +12,7 @@ import polars as pl
 from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.rows import hops_of
 from coordinator.history.timetable import Timetable
+from coordinator.results.queries import collect
 from coordinator.results.timed_audit import Possible, possible_outcomes
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
@@ -27,17 +28,21 @@ PIECE = ["origin", "target", "segment"]
 NEVER: Step = 2**31 - 1
 
 
-def causality(plan: ResolvedRun, crossing: pl.LazyFrame, times: Timetable | None) -> list[pl.LazyFrame]:
+def causality(
+    plan: ResolvedRun, crossing: pl.LazyFrame, times: Timetable | None, rows: int | None = None
+) -> list[pl.LazyFrame]:
     """Return the violations of causality by the rows that crossed links. Segments that nodes send to suspected
     neighbours too are judged apart.
+
+    `rows` is a bound on the number of rows, if one is known.
     """
     if not plan.trees_to_suspects:
-        return [causality_violations(plan, crossing, times)]
+        return [causality_violations(plan, crossing, times, rows=rows)]
     anyway = pl.col("tree").is_in(sorted(plan.trees_to_suspects))
     # Faults see all packets in both cases, because they may count them.
     return [
-        causality_violations(plan, crossing.filter(~anyway), times, crossing=crossing),
-        causality_violations(_without_suspicions(plan), crossing.filter(anyway), times, crossing=crossing),
+        causality_violations(plan, crossing.filter(~anyway), times, rows=rows, crossing=crossing),
+        causality_violations(_without_suspicions(plan), crossing.filter(anyway), times, rows=rows, crossing=crossing),
     ]
 
 
@@ -52,12 +57,18 @@ def _suspicions(plan: ResolvedRun) -> list[StepDetection]:
 
 
 def causality_violations(
-    plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None, *, crossing: pl.LazyFrame | None = None
+    plan: ResolvedRun,
+    journal: pl.LazyFrame,
+    times: Timetable | None = None,
+    *,
+    rows: int | None = None,
+    crossing: pl.LazyFrame | None = None,
 ) -> pl.LazyFrame:
     """Return the hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived
     despite one.
 
-    `crossing` has the rows of all packets, if `journal` has only some of them: faults may count packets.
+    `crossing` has the rows of all packets, if `journal` has only some of them: faults may count packets. `rows` is a bound
+    on their number, if one is known.
     """
     lost = pl.col("outcome") == "lost"
     # Without faults nothing may be lost or altered: one filter, no replay.
@@ -77,7 +88,7 @@ def causality_violations(
         both = _outcome_table(possible_outcomes(plan, times, times.inputs)).lazy().group_by("step", "sender", "port")
         possible = both.agg(pl.col("may_arrive", "may_be_lost", "may_be_altered").any())
     else:
-        possible = _possible_outcomes(plan, everything.join(withheld.lazy(), on=withheld.columns, how="anti"))
+        possible = _possible_outcomes(plan, everything.join(withheld.lazy(), on=withheld.columns, how="anti"), rows)
     judged = journal.join(possible, on=["step", "sender", "port"], how="left").with_columns(
         pl.col("may_arrive").fill_null(value=True),
         # Packets that no fault touches have no row here.
@@ -179,7 +190,7 @@ def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     return journal.filter(sender_gone | (receiver_gone != lost) | altered).select("step")
 
 
-def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
+def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, rows: int | None = None) -> pl.LazyFrame:
     """Return the packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
@@ -194,8 +205,8 @@ def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame
             packets.join(links.lazy(), on=["sender", "port"], how="semi"),
         ]
     )
-    rows = touched.unique().sort("step", "sender", "port").collect(engine="streaming")
-    return _outcome_table(_replay(plan, rows)).lazy()
+    (found,) = collect([touched.unique().sort("step", "sender", "port")], rows)
+    return _outcome_table(_replay(plan, found)).lazy()
 
 
 _POSSIBLE = ("step", "sender", "port", "may_arrive", "may_be_lost", "may_be_altered")

@@ -33,7 +33,7 @@ from coordinator.results.deliveries import (
     silent_sources,
 )
 from coordinator.results.latency import latency_metrics, served_latencies
-from coordinator.results.queries import collect, count_rows
+from coordinator.results.queries import collect, count_rows, in_memory
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
     fault_records,
@@ -126,8 +126,8 @@ def measure(
     """Measure a finished run without knowledge of the algorithm's intentions.
 
     `altered_copies` are the altered copies that arrived, in scenarios with redundancy; `timetable` is the timetable of
-    a run under the timed clock; `rows` is the length of the journal, if it is known; `cut_short` says that rows of
-    hosts may be lost; `results` are the results of a reduction of real numbers.
+    a run under the timed clock; `rows` is the length of the journal, or a bound on it, if one is known; `cut_short` says
+    that rows of hosts may be lost; `results` are the results of a reduction of real numbers.
     """
     everything = journal
     hops = hops_of(plan, journal)
@@ -149,13 +149,13 @@ def measure(
     )
     # Control segments cross links too, also links without data.
     crossed = collect([used_links(packets_of(hops))], rows)[0] if plan.features else links
-    illegal = count_rows(broken_rules(plan, hops, packets, timetable, cut_short=cut_short), rows)
+    illegal = count_rows(broken_rules(plan, hops, packets, timetable, rows, cut_short=cut_short), rows)
     illegal += nonexistent_links(plan, crossed)
     heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
     # Features measure before the tables are put together, because a repetition decides about the nodes that are cut off
     # in the end.
-    again = _Repetitions()
+    again = _Repetitions(rows)
     evidence = Evidence(everything, timetable, deliveries.metrics["delivery_ratio"], again.measure, results)
     findings: list[Findings] = []
     for feature in plan.features:
@@ -189,7 +189,7 @@ def measure(
     return Measurement(
         steps=steps,
         metrics=metrics,
-        faults=fault_records(plan, hops, timetable),
+        faults=fault_records(plan, hops, timetable, rows),
         elections=contested,
         cut_off=tuple(again.cut_off) if any(found.replaced for found in findings) else cut_off,
         stated={name: value for found in findings for name, value in found.summary.items()},
@@ -200,13 +200,18 @@ def measure(
 
 
 class _Repetitions:
-    """Measures a collective that runs again after failures, and notes the ranks that it cuts off."""
+    """Measures a collective that runs again after failures, and notes the ranks that it cuts off.
 
-    def __init__(self) -> None:
+    `rows` is the length of the journal that its rows are taken from, None if that is unknown.
+    """
+
+    def __init__(self, rows: int | None) -> None:
         self.cut_off: list[Rank] = []
+        self._rows = rows
 
     def measure(self, again: Repetition) -> Mapping[str, Metric]:
-        measurement = measure(again.run, again.rows)
+        journal = again.rows if self._rows is None else in_memory(again.rows, self._rows)
+        measurement = measure(again.run, journal, rows=self._rows)
         self.cut_off += [again.ranks[rank] for rank in measurement.cut_off]
         return measurement.metrics
 
@@ -328,7 +333,7 @@ def count_trial(
     for feature in plan.features:
         if feature.counted_in_trials:
             ratio = metrics["delivery_ratio"]
-            again = _Repetitions().measure
+            again = _Repetitions(len(everything)).measure
             evidence = Evidence(
                 table(everything).lazy(), timetable, ratio, again, unserved=counts.unserved, explained=False
             )

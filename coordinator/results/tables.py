@@ -10,6 +10,7 @@ import polars as pl
 from coordinator.features.base import ResolvedRun
 from coordinator.history.timetable import Timetable, with_starts
 from coordinator.results.deliveries import messages_due
+from coordinator.results.queries import collect
 from emunode.faults.effects import ALWAYS
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of, value_names
 from emunode.timed.cost_model import NANO
@@ -142,10 +143,10 @@ def node_table(plan: ResolvedRun, arrivals: pl.DataFrame) -> pl.DataFrame:
 
 
 def fault_records(
-    plan: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable | None = None
+    plan: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable | None = None, rows: int | None = None
 ) -> list[dict[str, object]]:
     """Return the entries of faults.json: each fault with the step of its first evidence, and with its times if it has
-    times.
+    times. `rows` is a bound on the length of the journal, if one is known.
     """
     if not plan.faults:
         return []
@@ -156,7 +157,7 @@ def fault_records(
         pl.col("receiver").is_in(ranks) | pl.col("sender").is_in(ranks) | pl.col("sender").is_in(senders)
     )
     if timetable is None or timetable.inputs is None:
-        hops = nearby.select("step", "sender", "port", "receiver", "outcome").unique().collect(engine="streaming")
+        (hops,) = collect([nearby.select("step", "sender", "port", "receiver", "outcome").unique()], rows)
         return [
             _fault_record(plan, fault, hops.filter(pl.col("step").is_between(fault.step, fault.end)))
             for fault in plan.faults

@@ -54,7 +54,7 @@ def history(name: str) -> tuple[Plan, tuple[Row, ...], dict[str, Any]]:
 def verdict_on(name: str, rows: list[Row]) -> Verdict:
     """The verdict on these rows."""
     plan, _, schema = history(name)
-    metrics = measure(plan, pl.DataFrame(rows, schema=schema).lazy()).metrics
+    metrics = measure(plan, pl.DataFrame(rows, schema=schema).lazy(), rows=len(rows)).metrics
     return overall(judge(claims_of(plan).kept, metrics, None))
 
 
@@ -285,7 +285,7 @@ def claims(**values: object) -> list[Claim]:
 def test_every_claimed_metric_is_measured_and_has_a_source() -> None:
     for name in (*TIGHT, *LOOSE):
         plan, rows, schema = history(name)
-        metrics = measure(plan, pl.DataFrame(rows, schema=schema).lazy()).metrics
+        metrics = measure(plan, pl.DataFrame(rows, schema=schema).lazy(), rows=len(rows)).metrics
         for claim in claims_of(plan).kept:
             assert claim.name in metrics
             assert claim.relation in ("==", "<=", ">=")

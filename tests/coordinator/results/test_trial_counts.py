@@ -44,7 +44,7 @@ def test_trial_counts_equal_run_metrics(case: tuple[str, str, str, dict[str, obj
         rows, altered_copies = played(plan)
         records = sorted_records([rows])
         counted = count_trial(plan, records, altered_copies)
-        measured = measure(plan, table(records).lazy(), altered_copies)
+        measured = measure(plan, table(records).lazy(), altered_copies, rows=len(records))
         assert counted.metrics == {name: measured.metrics[name] for name in counted.metrics}, fault
         due = messages_due(plan)
         assert due.tolist() == measured.nodes["expected"].to_list()
