@@ -60,12 +60,18 @@ ONE_PORT = [
 ]
 
 
+LARGEST = ("star:7", "ej:1+2^4")
+"""The networks of thousands of nodes; four smaller ones of each family have the same formula."""
 FAMILY = {"greedy-tree": "star:", "improved": "ej:", "bfs-tree": ""}
 
 
 @pytest.mark.parametrize(
     ("algorithm", "topology"),
-    [(name, topology) for name, topology in product(FAMILY, ONE_PORT) if topology.startswith(FAMILY[name])],
+    [
+        pytest.param(name, topology, marks=pytest.mark.slow if topology in LARGEST else ())
+        for name, topology in product(FAMILY, ONE_PORT)
+        if topology.startswith(FAMILY[name])
+    ],
 )
 def test_one_port_heights(algorithm: str, topology: str) -> None:
     network = parse_topology(topology)
