@@ -29,7 +29,8 @@ def main() -> NoReturn:
     from coordinator.cli.invoke import main as run_command_line  # noqa: PLC0415
     from emunode.runtime import collect_seldom, exit_at_once  # noqa: PLC0415
 
-    collect_seldom()
+    # A short run ends before: it creates 150,000 objects, mostly of modules that it imports only now.
+    collect_seldom(200_000)
     status = INTERRUPTED
     with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C, while the first was being handled
         status = run_command_line()

@@ -64,13 +64,16 @@ def require(function: str, *arguments: object) -> int:
         raise RunError(f"{function} failed: {error.strerror}") from None
 
 
-def collect_seldom() -> None:
-    """Run the cyclic garbage collector rarely: a step creates thousands of records, none of them in a cycle."""
+def collect_seldom(allocations: int = 50_000) -> None:
+    """Run the cyclic garbage collector rarely: a step creates thousands of records, none of them in a cycle.
+
+    It runs when there are `allocations` more objects than after its last run.
+    """
     # Objects that exist now are needed to the end of the process; the collector need not look at them again.
     gc.freeze()
     gc.enable()
     # Rarely, but not never: exceptions and closed streams do leave cycles behind.
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(allocations, 20, 20)
 
 
 @contextlib.contextmanager

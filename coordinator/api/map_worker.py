@@ -3,6 +3,11 @@
 It ends when standard input is closed or its parent process dies.
 """
 
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # until scenarios run: importing creates hundreds of thousands of objects, and all of them stay
+
 import json
 import os
 import signal
