@@ -139,7 +139,7 @@ def measure(
     numbers = dict(counts.iter_rows())
     outcomes = [numbers.get(outcome.name.lower(), 0) for outcome in HopOutcome]
     # Copies are voted on only if some were altered: otherwise the first arrival is right by definition.
-    elections = elect(plan, journal, altered_copies) if outcomes[HopOutcome.CORRUPT] else None
+    elections = elect(plan, journal, altered_copies, rows) if outcomes[HopOutcome.CORRUPT] else None
     arrivals = unaltered if elections is None else elected_arrivals(plan, elections)
     deliveries = count_deliveries(plan, arrivals_of(arrivals))
     # By rank the last new piece.
@@ -307,7 +307,7 @@ def count_trial(
     unaltered, copies = record_arrivals(plan, records)
     arrivals = unaltered
     if outcomes[HopOutcome.CORRUPT]:
-        elections = elect(plan, table(records).lazy(), altered_copies)
+        elections = elect(plan, table(records).lazy(), altered_copies, len(records))
         arrivals = arrivals_of(elected_arrivals(plan, elections))
         copies = elections["right"].to_numpy()
     # As `packets_of`, on sorted rows: a packet is a run of equal (step, sender, port).

@@ -165,7 +165,7 @@ class BallotBox:
         Returns by step and rank how many segments are heard of for the first time, and on how many the vote is settled, by
         state.
         """
-        cast = cast_votes(self._plan, hops.lazy(), altered)
+        cast = cast_votes(self._plan, hops.lazy(), altered, len(hops))
         if self._who == "receiver":
             cast = cast.filter(~pl.col("owner").is_in(silent_sources(self._plan)))
         if self._votes is not None:
