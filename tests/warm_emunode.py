@@ -27,6 +27,7 @@ import psutil
 from tests.warm_programs import MOST_BYTES, ROOT, become, can_be_warm
 
 MOST_FILES: Final = 16
+PYTHON: Final = sys.executable  # a test names another one
 CLONE3, CLONE_PARENT = 435, 0x8000
 FIXED: Final = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
 """The options that the local driver gives to every process."""
@@ -115,8 +116,8 @@ def server() -> tuple[int, socket.socket]:
 
 def start_process(words: Sequence[str], **options: Any) -> "subprocess.Popen[bytes] | ForkedProcess":
     """Start a process as `subprocess.Popen` does, as a fork if one can stand for it."""
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if in_main_thread and can_be_warm(words, os.environ) and server()[0] == os.getpid():
+    possible = threading.current_thread() is threading.main_thread() and words[0] == PYTHON
+    if possible and can_be_warm(words, os.environ) and server()[0] == os.getpid():
         return ForkedProcess(words, **options)
     return subprocess.Popen(words, **options)
 
