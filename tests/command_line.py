@@ -89,11 +89,12 @@ def run_process(folder: Path, program: Sequence[object], **variables: object) ->
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Wait until a condition holds; it must hold in the end."""
-    deadline = time.monotonic() + SECONDS
+    """Wait until a condition holds; it must hold in the end. Pauses grow, as some conditions take processor time."""
+    deadline, pause = time.monotonic() + SECONDS, 0.02
     while not condition():
         assert time.monotonic() < deadline, f"it never happened: {what}"
-        time.sleep(0.03)
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.15)
 
 
 def free_port() -> int:
