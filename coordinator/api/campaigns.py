@@ -383,8 +383,10 @@ def _values(name: str, values: Sequence[object]) -> pl.Series:
 
 
 def run_grid(findings: FinishedTrials, workers: int | None, progress: Progress) -> Campaign:
-    """Run the remaining trials of a grid."""
+    """Run the remaining trials of a grid; KeyboardInterrupt if interrupted, as nothing keeps what was done."""
     session = run_campaign(findings, workers, progress)
+    if not session.finished:
+        raise KeyboardInterrupt
     return Campaign(findings.grid, findings, session)
 
 

@@ -12,7 +12,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import Indices
+from coordinator.dependence.bit_rows import (
+    ALL,
+    Indices,
+    counted,
+    first_trials,
+    mark,
+    no_trials,
+    numbers,
+    unpacked,
+    words_for,
+)
 from emunode.faults.effects import Effects, Loses, Stops
 from emunode.faults.kinds import Fault, LinkFault, NodeFault
 from emunode.model import Rank
@@ -93,12 +103,13 @@ class Connectivity:
         return ReachedCounts(*(np.concatenate([part[at] for part in parts]) for at in range(3))) if parts else _NOTHING
 
     def _followed(self, sets: int, nodes: StruckPlaces, arcs: StruckPlaces) -> ReachedCounts:
-        alive = np.ones((self.topology.order, sets), np.bool_)
-        alive[nodes.places, nodes.sets] = False
-        alive[self._dead_nodes] = False
-        works = np.ones((len(self._begin), sets), np.bool_)
-        works[arcs.places, arcs.sets] = False
-        works[self._dead_arcs] = False
+        words = words_for(sets)
+        stopped, cut = no_trials(self.topology.order, words), no_trials(len(self._begin), words)
+        mark(stopped, nodes.places, nodes.sets)
+        mark(cut, arcs.places, arcs.sets)
+        stopped[self._dead_nodes] = ALL
+        cut[self._dead_arcs] = ALL
+        alive, works = first_trials(sets) & ~stopped, ~cut
         reached = np.zeros_like(alive)
         reached[self.source] = alive[self.source]
         # Sorted by their ends, so that one reduction joins all links into a node.
@@ -107,14 +118,14 @@ class Connectivity:
         ends, starts = np.unique(self._end[order], return_index=True)
         while True:
             more = reached.copy()
-            more[ends] |= np.logical_or.reduceat(reached[begin] & works, starts, axis=0)
+            more[ends] |= np.bitwise_or.reduceat(reached[begin] & works, starts, axis=0)
             more &= alive
             if np.array_equal(more, reached):
                 break
             reached = more
-        healthy = alive & self._counted[:, None]
-        counts = healthy.sum(axis=0)
-        return ReachedCounts(counts, (reached & healthy).sum(axis=0), alive[self.source] & (counts > 0))
+        healthy, found = (numbers(counted(rows[self._counted]), sets) for rows in (alive, reached))
+        decided = unpacked(alive[self.source])[:sets].astype(np.bool_) & (healthy > 0)
+        return ReachedCounts(healthy, found, decided)
 
 
 def _part(struck: StruckPlaces, start: int, stop: int) -> StruckPlaces:
