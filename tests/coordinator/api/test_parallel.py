@@ -1,12 +1,10 @@
 """Runs in several processes: pickles, forked children, and `coordinator.map`."""
 
-import os
 import pickle
 import signal
-import subprocess
 import sys
 import textwrap
-import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +15,15 @@ import pytest
 
 import coordinator as tb
 from coordinator import aio
+from tests.command_line import Ended, Running, run_process
 
 PLUGIN = Path("docs/extend/topology.md").read_text().partition("```python")[2].partition("```")[0]
 EDT: dict[str, Any] = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt"}
 
 
-def python(code: str, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+def python(folder: Path, code: str, *arguments: str) -> Ended:
+    """Execute a script in another process."""
+    return run_process(folder, [sys.executable, "-c", textwrap.dedent(code), *arguments])
 
 
 def copy(value: Any) -> Any:
@@ -54,6 +48,7 @@ def test_a_network_brings_its_plug_in_to_another_process(tmp_path: Path) -> None
     name = next(line.split('"')[1] for line in PLUGIN.splitlines() if "example =" in line)
     (tmp_path / "net").write_bytes(pickle.dumps(tb.network(name, plugin=str(tmp_path / "mine.py"))))
     done = python(
+        tmp_path,
         """
         import pickle, sys
         net = pickle.load(open(sys.argv[1], "rb"))
@@ -61,7 +56,7 @@ def test_a_network_brings_its_plug_in_to_another_process(tmp_path: Path) -> None
         """,
         str(tmp_path / "net"),
     )
-    assert (done.stdout.strip(), done.stderr) == ("holds", "")
+    assert (done.out.strip(), done.err) == ("holds", "")
 
 
 @pytest.mark.parametrize(
@@ -116,19 +111,20 @@ FORK = """
 """
 
 
-def test_a_forked_child_is_refused_once_tables_were_computed() -> None:
+def test_a_forked_child_is_refused_once_tables_were_computed(tmp_path: Path) -> None:
     """Without the refusal it would wait for ever."""
-    done = python(FORK, "run")
-    assert done.stdout.startswith("this process was forked after polars had started its threads")
-    assert 'use threads, coordinator.map(..), or multiprocessing.get_context("spawn")' in done.stdout
+    done = python(tmp_path, FORK, "run")
+    assert done.out.startswith("this process was forked after polars had started its threads")
+    assert 'use threads, coordinator.map(..), or multiprocessing.get_context("spawn")' in done.out
 
 
-def test_a_child_that_was_forked_before_can_run() -> None:
-    assert python(FORK, "nothing").stdout.strip() == "holds"
+def test_a_child_that_was_forked_before_can_run(tmp_path: Path) -> None:
+    assert python(tmp_path, FORK, "nothing").out.strip() == "holds"
 
 
-def test_every_entry_is_refused_in_a_forked_child() -> None:
+def test_every_entry_is_refused_in_a_forked_child(tmp_path: Path) -> None:
     done = python(
+        tmp_path,
         """
         import os
         import coordinator as tb
@@ -149,13 +145,14 @@ def test_every_entry_is_refused_in_a_forked_child() -> None:
                     print("refused" if "forked" in str(error) else error)
             os._exit(os.sys.stdout.flush() or 0)
         os.waitpid(pid, 0)
-        """
+        """,
     )
-    assert done.stdout.split() == ["refused"] * 11
+    assert done.out.split() == ["refused"] * 11
 
 
-def test_a_pool_that_forks_says_what_to_use_instead() -> None:
+def test_a_pool_that_forks_says_what_to_use_instead(tmp_path: Path) -> None:
     done = python(
+        tmp_path,
         """
         import multiprocessing
         import coordinator as tb
@@ -168,9 +165,9 @@ def test_a_pool_that_forks_says_what_to_use_instead() -> None:
                 pool.map(run, ["flood", "bfs-tree"])
             except tb.RunError as error:
                 print(error)
-        """
+        """,
     )
-    assert 'use threads, coordinator.map(..), or multiprocessing.get_context("spawn")' in done.stdout
+    assert 'use threads, coordinator.map(..), or multiprocessing.get_context("spawn")' in done.out
 
 
 # --- map -------------------------------------------------------------------------------------------------------------
@@ -196,12 +193,14 @@ def test_map_gives_the_rows_of_the_runs_in_their_order() -> None:
     same = ("topology", "redundancy", "seed", "steps", "segments", "delivery_ratio", "verdict", "faults", "source")
     assert table.select(same).rows() == [tuple(row[name] for name in same) for row in alone]
     assert table["error"].to_list() == [None] * 4
+    assert isinstance(table, pl.DataFrame)
+    assert {name for row in alone for name in row} | {"error"} == set(table.columns)
     assert seen[-1] == ("runs", 4, 4)
     assert workers() == []
 
 
 def test_map_reports_what_cannot_run_and_goes_on() -> None:
-    table = tb.map([{**EDT, "redundancy": 9}, EDT, {**EDT, "step_limit": 2}])
+    table = tb.map([{**EDT, "redundancy": 9}, EDT, {**EDT, "step_limit": 2}], workers=1)
     assert table["verdict"].to_list() == [None, "holds", "undecided"]
     assert "carries each message on 1..3 trees" in table["error"][0]
     assert table["redundancy"].to_list() == [9, 1, 1]
@@ -245,48 +244,33 @@ def odd(seeds: list[int], tmp_path: Path) -> list[dict[str, Any]]:
     return [{"topology": net, "collective": "broadcast", "algorithm": "odd", "seed": seed} for seed in seeds]
 
 
-def test_map_reports_dead_processes_and_long_runs(tmp_path: Path) -> None:
-    table = tb.map(odd([0, 1, 2, 4], tmp_path), workers=2, timeout=15)
-    assert table["verdict"].to_list() == ["holds", None, None, "holds"]
+def test_map_reports_dead_processes_and_long_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.campaigns.worker_pool.LOOK_SECONDS", 0.2)
+    table = tb.map(odd([1, 3, 2, 0], tmp_path), workers=2, timeout=15)
+    assert table["verdict"].to_list() == [None, None, None, "holds"]
     assert table["error"].to_list() == [
-        None,
         "a worker process ended unexpectedly (was killed by signal 9)",
+        "its process was stopped, and was ended",
         "it took more than 15 s, and was ended",
         None,
     ]
     assert workers() == []
 
 
-def test_map_ends_processes_that_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.campaigns.worker_pool.LOOK_SECONDS", 0.2)
-    table = tb.map(odd([3, 0], tmp_path), workers=1)
-    assert table["error"].to_list() == ["its process was stopped, and was ended", None]
-    assert workers() == []
-
-
 def test_an_interrupted_map_leaves_no_process(tmp_path: Path) -> None:
     odd([2], tmp_path)
-    script = tmp_path / "script.py"
-    script.write_text(
+    script = (
         "import coordinator as tb\n"
         f"net = tb.network('star:3', plugin={str(tmp_path / 'odd.py')!r})\n"
         "each = dict(topology=net, collective='broadcast', algorithm='odd', seed=2)\n"
         "tb.map([each] * 3, workers=2)\n"
     )
-    with subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True) as process:
-        parent = psutil.Process(process.pid)
-        deadline = time.monotonic() + 60
-        while len(parent.children(recursive=True)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.1)
+    with closing(Running(tmp_path, [sys.executable, "-c", script])) as running:
+        parent = psutil.Process(running.process.pid)
+        running.wait_for(lambda: len(parent.children(recursive=True)) >= 2, "two processes")
         children = parent.children(recursive=True)
         assert len(children) == 2
-        os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        running.process.send_signal(signal.SIGINT)
+        errors = running.end().err
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
-
-
-def test_a_table_of_map_is_a_frame() -> None:
-    table = tb.map([EDT])
-    assert isinstance(table, pl.DataFrame)
-    assert set(tb.network("star:4").broadcast("edt").row()) | {"error"} == set(table.columns)
