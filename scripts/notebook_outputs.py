@@ -7,15 +7,18 @@ output is the printed text, and the text of an expression in the last line of a 
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 Cell = dict[str, Any]
+Execute = Callable[[Path, Sequence[str]], tuple[int, str, str]]
+"""Runs a program in a folder and returns its exit status, output and errors."""
 PROGRAM: Final = """
 import ast, contextlib, io, json, sys
 
 space, outputs = {"__name__": "__main__"}, []
-for source in json.load(sys.stdin):
+for source in json.loads(sys.argv[1]):
     printed, value = io.StringIO(), None
     module = ast.parse(source)
     last = module.body.pop() if module.body and isinstance(module.body[-1], ast.Expr) else None
@@ -38,22 +41,21 @@ def code_cells(notebook: dict[str, Any]) -> list[Cell]:
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def outputs_of(path: Path, seconds: float = 240) -> list[list[Cell]]:
+def execute(folder: Path, program: Sequence[str], seconds: float = 240) -> tuple[int, str, str]:
+    """Run a program in an interpreter of its own."""
+    done = subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def outputs_of(path: Path, run: Execute = execute) -> list[list[Cell]]:
     """Execute a notebook and return the outputs of each code cell; RuntimeError if a cell fails."""
     cells = code_cells(json.loads(path.read_text(encoding="utf-8")))
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        input=json.dumps(["".join(cell["source"]) for cell in cells]),
-        cwd=path.parent,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{path}: a cell failed\n{done.stderr}")
+    sources = json.dumps(["".join(cell["source"]) for cell in cells])
+    status, out, err = run(path.parent, [sys.executable, "-c", PROGRAM, sources])
+    if status:
+        raise RuntimeError(f"{path}: a cell failed\n{err}")
     found = []
-    for count, (printed, value) in enumerate(json.loads(done.stdout), start=1):
+    for count, (printed, value) in enumerate(json.loads(out), start=1):
         outputs: list[Cell] = []
         if printed:
             outputs.append({"name": "stdout", "output_type": "stream", "text": lines(printed)})

@@ -74,9 +74,13 @@ def test_notebooks_run(notebook: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert list(folder.iterdir()) == [], "a run that is not saved leaves no file"
 
 
+RUN = "import runpy, sys; sys.argv[0:1] = []; runpy.run_path(sys.argv[0], run_name='__main__')"
+"""Executes a script in a process that may have imported this project already."""
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_run(script: Path, tmp_path: Path) -> None:
-    ended = run_process(tmp_path, [sys.executable, script, "written"])
+    ended = run_process(tmp_path, [sys.executable, "-c", RUN, script, "written"])
     assert (ended.status, ended.err) == (0, "")
     assert [words for words in PRINTED[script.name] if words not in ended.out] == []
     files = {path.name for path in tmp_path.rglob("*.html")}
