@@ -26,7 +26,7 @@ from tests.support import golden_rows, loaded
 PLUGINS = ROOT / "tests" / "plugins"
 DOUBLING = f"{shlex.quote(sys.executable)} {PLUGINS / 'doubling.py'}"
 DIRECT = f"{shlex.quote(sys.executable)} {PLUGINS / 'direct_adding.py'}"
-CUBE = "hypercube:3 allreduce program port_model=exchange values=probe segments=2"
+SQUARE = "hypercube:2 allreduce program port_model=exchange values=probe segments=2"
 FLOATS = {"values": "float32", "message_bytes": 4 * ELEMENTS, "seed": 1}
 
 
@@ -51,29 +51,30 @@ def because(case: Case, claim: str = "results_reveal_their_order") -> tuple[str,
 
 @pytest.mark.parametrize("driver", ["memory", "local"])
 def test_a_probe_reads_the_order_of_a_program(driver: str) -> None:
-    case = played(CUBE, DOUBLING, driver=driver)
+    case = played(SQUARE, DOUBLING, driver=driver)
     assert case.run.verdict == "holds"
-    tree = TREES["recursive-doubling"](8, 0).canonical
+    tree = TREES["recursive-doubling"](4, 0).canonical
     assert because(case)[0] == "yes"
-    assert [case.summary[name] for name in ("distinct_trees", "tree_depth", "trees_per_element")] == [1, 3, 1]
+    assert [case.summary[name] for name in ("distinct_trees", "tree_depth", "trees_per_element")] == [1, 2, 1]
     (digest,) = case.summary["tree_digests"]
-    assert digest == TREES["recursive-doubling"](8, 0).digest
-    assert tree == "(((0+1)+(2+3))+((4+5)+(6+7)))"
+    assert digest == TREES["recursive-doubling"](4, 0).digest
+    assert tree == "((0+1)+(2+3))"
 
 
 def test_a_program_has_the_bits_of_the_built_in_rule() -> None:
     own = Case("hypercube:3 allreduce recursive-doubling port_model=exchange", **FLOATS)
-    assert played(CUBE, DOUBLING, **FLOATS).summary["results_hash"] == own.summary["results_hash"]
+    cube = SQUARE.replace("hypercube:2", "hypercube:3")
+    assert played(cube, DOUBLING, **FLOATS).summary["results_hash"] == own.summary["results_hash"]
 
 
 def test_sums_that_are_rounded_only_when_sent_have_no_order() -> None:
-    case = played(CUBE, f"{DOUBLING} double")
+    case = played(SQUARE, f"{DOUBLING} double")
     assert case.run.verdict == "violated"
-    assert case.summary["probe_contradictions"] == 16
-    assert because(case) == ("no", "element 0 at 000: the results do not come from one order of additions")
+    assert case.summary["probe_contradictions"] == 8
+    assert because(case) == ("no", "element 0 at 00: the results do not come from one order of additions")
     # The same program is right about numbers that it does not round.
-    assert played(CUBE, f"{DOUBLING} double", values="probe-float64").run.verdict == "holds"
-    assert played(CUBE, f"{DOUBLING} double", **FLOATS).summary["distinct_results"] > 1
+    assert played(SQUARE, f"{DOUBLING} double", values="probe-float64").run.verdict == "holds"
+    assert played(SQUARE, f"{DOUBLING} double", **FLOATS).summary["distinct_results"] > 1
 
 
 @pytest.mark.skipif(not which("cc"), reason="there is no C compiler here")
@@ -117,7 +118,7 @@ def test_nodes_that_add_for_themselves_violate_the_claim() -> None:
 
 
 def test_runs_of_programs_are_verified_and_judged_elsewhere(tmp_path: Path) -> None:
-    case = played(CUBE, DOUBLING)
+    case = played(SQUARE, DOUBLING)
     case.stored(tmp_path / "run")
     found = verify(tmp_path / "run")
     assert (found.findings, found.unchecked) == ([], [])
@@ -158,8 +159,9 @@ RABENSEIFNER = f"{shlex.quote(sys.executable)} {PLUGINS / 'rabenseifner.py'}"
 def test_rabenseifner_has_the_recorded_bits(count: int) -> None:
     parts = 1 << count.bit_length() - 1
     rows = golden_rows("additions", "results", algorithm="rabenseifner", rule="rank", P=str(count))
-    kinds = [(row, *kind) for row in rows for kind in (("float32", "f"), ("float64", "d")) if row["values"] == kind[0]]
-    assert kinds
+    letters = {"float32": "f"} if count > 5 else {"float32": "f", "float64": "d"}  # 24 nodes are 24 processes
+    kinds = [(row, row["values"], letters[row["values"]]) for row in rows if row["values"] in letters]
+    assert {name for _, name, _ in kinds} == set(letters)
     line = f"complete:{count} allreduce program port_model=exchange segments={parts}"
     for row, name, letter in kinds:
         size = ELEMENTS * (4 if letter == "f" else 8)
@@ -218,5 +220,5 @@ def test_options_that_programs_cannot_have_are_refused() -> None:
         ({"fixed_order": True}, "program adds by itself; leave it out"),
     ):
         with pytest.raises(ScenarioError) as raised:
-            _ = played(CUBE, DOUBLING, **more).plan
+            _ = played(SQUARE, DOUBLING, **more).plan
         assert words in str(raised.value)
