@@ -79,5 +79,5 @@ class Case:
         return {(claim.name, claim.relation): claim.predicted for claim in run_claims(self.plan).kept}
 
     def stored(self, out: Path) -> RunResult:
-        """Run it into a run directory, with its report."""
+        """Run it into a run directory, without a report."""
         return run_scenario(out, **self.values)

@@ -14,7 +14,6 @@ from coordinator.campaigns.batch_certifier import BitRowEngine
 from coordinator.campaigns.certificate import Certificate
 from coordinator.campaigns.certify import CertificateEngine, Certifier, MessageEngine, exhaustive_fault_sets
 from coordinator.campaigns.cut_certifier import CutEngine, NotProvableError
-from coordinator.execution.sinks import RunResult
 from coordinator.live.theory import Predictor
 from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
@@ -31,6 +30,7 @@ from emunode.registry import register
 from tests.coordinator.batch.support import RATES, compare
 from tests.coordinator.campaigns.test_batch_trials import done, figures, grid_of
 from tests.scenarios import Case
+from tests.support import run_and_draw
 from tests.watch_support import Script, run_quietly, star_plan
 
 TREES = Case("star:3 broadcast edt x=2")
@@ -179,7 +179,7 @@ def test_a_stuttering_link_is_judged_as_delay_and_duplication(case: Case) -> Non
 
 
 def test_tables_and_the_report_show_them(tmp_path: Path) -> None:
-    result: RunResult = CUBE.but("nap:011@2", "stutter:000~001").stored(tmp_path / "run")
+    result = run_and_draw(tmp_path / "run", **CUBE.but("nap:011@2", "stutter:000~001").values)
     nodes = pl.read_parquet(result.path / "nodes.parquet")
     assert nodes.filter(pl.col("state") == "napping")["label"].to_list() == ["011"]
     faults = json.loads((result.path / "faults.json").read_text())
