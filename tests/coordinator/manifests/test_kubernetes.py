@@ -61,9 +61,12 @@ def test_the_pods_have_the_journal_of_memory(kubelet: FakeKubelet, call: Call) -
 
 
 def test_deleted_hosts_end_the_run_undecided(kubelet: FakeKubelet, call: Call) -> None:
-    flags = "--topology star:3 --collective broadcast --algorithm flood --messages 90000 --message-bytes 8 --hosts 3"
+    # Packets that take a second: the hosts wait most of the time.
+    flags = (
+        "--topology star:3 --collective broadcast --algorithm flood --messages 300 --hosts 3 --clock timed --startup 1s"
+    )
     kubelet.apply(call(f"manifest kubernetes {flags}").out)
-    wait_until(lambda: "steps" in kubelet.output("testbench-coordinator"), "the first step")
+    wait_until(lambda: "milliseconds" in kubelet.output("testbench-coordinator"), "the first packets")
     kubelet.delete("Job", "testbench-host")
     assert kubelet.wait_for_job("testbench-coordinator") == {"Failed": 1}
     assert all(pod.phase != "Running" for pod in kubelet.pods)

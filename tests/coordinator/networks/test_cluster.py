@@ -20,6 +20,7 @@ from emunode.errors import ScenarioError
 from emunode.state_folder import state_folder
 from tests.cluster_support import MPIRUNS, WHEEL_MPIRUNS, needs, slurm_cluster, ssh_server
 from tests.command_line import SECONDS, Call, Running, Start, command, free_port, run_process, wait_until
+from tests.process_support import is_gone, open_connections, sockets_of
 from tests.scenarios import Case
 
 FAULTS = "fault=crash:1@2 fault=recover:1@4 fault=hang:2@3-4"
@@ -71,29 +72,6 @@ def processes_of(place: Path | str) -> list[psutil.Process]:
 def state_of(folder: Path) -> str:
     """Return the state folder of a run in a folder; the commands of its starters name it."""
     return f"{folder}-state"
-
-
-def is_gone(process: psutil.Process) -> bool:
-    """Return whether a process has ended; it may be a zombie of another parent."""
-    with suppress(psutil.NoSuchProcess):
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    return True
-
-
-def sockets_of(process: psutil.Process) -> set[str]:
-    """Return the sockets of a process by their names in /proc."""
-    found: set[str] = set()
-    with suppress(OSError):
-        for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
-            with suppress(OSError):
-                found.add(str(descriptor.readlink()))
-    return {name for name in found if name.startswith("socket:")}
-
-
-def open_connections() -> set[str]:
-    """Return the sockets of all TCP connections of this machine: reading them takes long on a busy one."""
-    rows = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
-    return {f"socket:[{row[9]}]" for row in rows if row[3] == "01"}
 
 
 def judged(case: Case, out: Path) -> list[str]:

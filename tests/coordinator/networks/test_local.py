@@ -23,6 +23,7 @@ from coordinator.results.claims import Verdict
 from emunode.errors import RunError
 from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, NONCE_BYTES, frame
 from tests.command_line import SECONDS, Running, command, fields, run_process, wait_until
+from tests.process_support import is_gone, open_connections, sockets_of
 from tests.scenarios import Case
 from tests.support import run_scenario
 
@@ -32,14 +33,6 @@ ENDLESS = f"run --topology star:3 {FLOOD} --messages 90000 --message-bytes 8"
 ENDLESS_LINKS = 6
 MANY_HOSTS = f"run --topology star:5 {FLOOD} --ranks-per-host 1"
 """Forks 120 hosts before its first step."""
-
-
-def is_gone(process: psutil.Process) -> bool:
-    """Return whether a process has ended; it may be a zombie of another parent."""
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def connections(process: psutil.Process, state: str) -> int:
@@ -133,10 +126,17 @@ class Coordinator(Running):
 
     def wait_for_steps(self) -> list[psutil.Process]:
         """Wait until all links of `ENDLESS` are open and steps are executed."""
-        self.wait_for(
-            lambda: sum(connections(host, psutil.CONN_ESTABLISHED) - 1 for host in self.hosts()) == 2 * ENDLESS_LINKS,
-            "links",
-        )
+        ends = 2 * ENDLESS_LINKS
+
+        def linked() -> bool:
+            hosts = self.hosts()
+            sockets = [sockets_of(host) for host in hosts]
+            if sum(map(len, sockets)) < ends + len(hosts):
+                return False
+            opened = open_connections()
+            return sum(len(own & opened) - 1 for own in sockets) == ends
+
+        self.wait_for(linked, "links")
         self.wait_for_more_steps()
         return self.hosts()
 
@@ -417,7 +417,7 @@ def check_refusals(run: Coordinator, pid: int) -> None:
 
 
 def test_unauthenticated_connections_do_not_end_the_run(start: Start) -> None:
-    run = start(f"run --topology star:3 {FLOOD} --messages 2000 --ranks-per-host 3")
+    run = start(f"run --topology star:3 {FLOOD} --messages 300 --ranks-per-host 3")
     one, other = run.wait_for_hosts(2, psutil.CONN_LISTEN)
     other.suspend()  # so that the run does not end meanwhile
     check_refusals(run, run.process.pid)
@@ -427,7 +427,7 @@ def test_unauthenticated_connections_do_not_end_the_run(start: Start) -> None:
     check_refusals(run, other.pid)
     one.resume()
     assert run.status() == 0
-    memory = run_scenario(None, **fields("star:3 broadcast flood messages=2000"))
+    memory = run_scenario(None, **fields("star:3 broadcast flood messages=300"))
     assert run.summary()["journal_hash"] == memory.summary["journal_hash"]
     assert len(refusals(run)) == 3 * (len(NONSENSE) + 2)
     assert "connection refused" not in run.err

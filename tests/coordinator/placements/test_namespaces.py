@@ -17,9 +17,9 @@ from tests.command_line import run_process
 from tests.scenarios import Case
 
 MACHINES = {"tb-one": "10.177.0.2", "tb-two": "10.177.0.3"}
-SCENARIO = "star:4 broadcast edt messages=30 message_bytes=8000"
+SCENARIO = "star:4 broadcast edt messages=10 message_bytes=8000"
 FLAGS = (
-    "--topology star:4 --collective broadcast --algorithm edt --messages 30 --message-bytes 8000 --ranks-per-host 12"
+    "--topology star:4 --collective broadcast --algorithm edt --messages 10 --message-bytes 8000 --ranks-per-host 12"
 )
 
 
