@@ -33,7 +33,8 @@ def test_the_sums_of_a_library_have_the_known_trees(
 ) -> None:
     if mpirun is None or find_spec("mpi4py") is None:
         pytest.skip("this MPI library is not installed")
-    for ranks in (4, 5):
+    # The superfluous rank of five takes another way in recursive doubling only.
+    for ranks in (4, 5) if form == "recursive-doubling" else (5,):
         settings = JudgeSettings([collective], [algorithm], [ranks], mpirun=Path(mpirun), order=True, open_ports=True)
         found = judge(settings)
         (order,) = found.orders

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +29,9 @@ from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
 from emunode.trees.breadth_first import BreadthFirstTree
+from tests.command_line import Call
 from tests.scenarios import Case
-from tests.support import failures, run_scenario
+from tests.support import examples, failures, run_scenario
 
 CLOSED = ("star:4", "hypercube:4", "ej:1+2")
 ALGORITHMS = ("flood", "bfs-tree")
@@ -154,7 +153,7 @@ def connected_graphs(draw: st.DrawFn) -> "networkx.Graph[int]":
     return graph
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(graph=connected_graphs(), data=st.data())
 def test_flooding_reaches_what_crashes_leave_connected(
     graph: "networkx.Graph[int]", data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -233,23 +232,18 @@ def test_host_refuses_a_network_with_another_digest() -> None:
         _network(config)
 
 
-def test_names_of_networks_may_hold_commas_where_they_vary(tmp_path: Path) -> None:
-    command = [
-        sys.executable, "-m", "coordinator", "campaign", "--algorithm", "flood", "--faults", "nodes=1", "--trials", "2",
-        "--vary", "topology=circulant:8:1,3,star:3", "--vary", "topology=nk-star:4,2", "--out", str(tmp_path), "--json",
-    ]  # fmt: skip
-    shown = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120, text=True).stdout)
+def test_names_of_networks_may_hold_commas_where_they_vary(call: Call) -> None:
+    shown = call(
+        "campaign --algorithm flood --faults nodes=1 --trials 2 --vary topology=circulant:8:1,3,star:3 "
+        "--vary topology=nk-star:4,2 --out c --json"
+    ).data
     assert [row["topology"] for row in shown["rows"]] == ["circulant:8:1,3", "star:3", "nk-star:4,2"]
 
 
-def test_campaign_folder_keeps_the_network(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "coordinator", "campaign"]
+def test_campaign_folder_keeps_the_network(call: Call, tmp_path: Path) -> None:
     file = written(networkx.wheel_graph(7), tmp_path)
-    flags = ["--topology", file, "--algorithm", "flood", "--faults", "nodes=1", "--out", str(tmp_path / "c")]
-    subprocess.run([*command, *flags, "--trials", "3"], check=True, timeout=120, capture_output=True)
+    assert call(f"campaign --topology {file} --algorithm flood --faults nodes=1 --trials 3 --out c").status == 0
     (tmp_path / "net.graphml").unlink()
     moved = (tmp_path / "c").rename(tmp_path / "d")
-    more = subprocess.run(
-        [*command, "--resume", str(moved), "--json"], check=True, timeout=120, capture_output=True, text=True
-    )
-    assert [row["trials"] for row in json.loads(more.stdout)["rows"]] == [3]
+    more = call("campaign --json --resume", moved).data
+    assert [row["trials"] for row in more["rows"]] == [3]
