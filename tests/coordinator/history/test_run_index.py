@@ -207,7 +207,7 @@ def begin(process: subprocess.Popen[str]) -> None:
 
 
 def test_two_processes_write_the_index_at_once(tmp_path: Path) -> None:
-    writers = [writer(tmp_path, name, 25) for name in ("a", "b")]
+    writers = [writer(tmp_path, name, 12) for name in ("a", "b")]
     for process in writers:
         begin(process)
     seen, deadline = 0, time.monotonic() + SECONDS
@@ -218,7 +218,7 @@ def test_two_processes_write_the_index_at_once(tmp_path: Path) -> None:
             assert len(listed(tmp_path / INDEX)) >= seen, "a run was lost"
             seen = len(listed(tmp_path / INDEX))
     assert [process.wait() for process in writers] == [0, 0]
-    assert sorted(listed(tmp_path / INDEX)) == sorted(f"{name}/{number}" for name in "ab" for number in range(25))
+    assert sorted(listed(tmp_path / INDEX)) == sorted(f"{name}/{number}" for name in "ab" for number in range(12))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", INDEX]
     for process in writers:
         process.communicate()

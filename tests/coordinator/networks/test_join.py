@@ -1,11 +1,13 @@
 """Hosts that are started elsewhere: they join, are refused, and end with the coordinator."""
 
+import re
 import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -166,8 +168,15 @@ def running(start: Start, endpoint: str, count: int, processes: int = 1) -> tupl
     """Return a coordinator that runs steps, and its hosts."""
     flags = ("--processes", processes) if processes > 1 else ()
     hosts = [start(JOIN, *flags, "--coordinator", endpoint) for _ in range(count)]
-    serve = start(f"{SERVE} {ENDLESS}", "--hosts", count * processes, "--listen", endpoint)
-    serve.wait_for(lambda: ": steps" in serve.err, "steps")
+    metrics = f"127.0.0.1:{free_port()}"
+    serve = start(f"{SERVE} {ENDLESS} --metrics {metrics}", "--hosts", count * processes, "--listen", endpoint)
+
+    def is_running() -> bool:
+        with suppress(OSError), urlopen(f"http://{metrics}/metrics") as answer:  # this machine
+            return re.search(r"^testbench_steps(_total)? [1-9]", answer.read().decode(), re.MULTILINE) is not None
+        return False
+
+    serve.wait_for(is_running, "steps")  # long before the first line of progress
     return serve, hosts
 
 
