@@ -15,6 +15,7 @@ from coordinator.planning.namespace import unavailable_reason
 from emunode.errors import RunError
 from tests.command_line import ROOT
 from tests.support import GOLDEN
+from tests.warm_programs import make_shim
 
 PLAYED = '''#!{python}
 """Plays mpirun: writes the reports of all ranks by the rules, with one flaw."""
@@ -112,12 +113,19 @@ if flaw == "linked":
     (folder / "rank-1.jsonl").symlink_to("other")
 '''
 
+WITHOUT_END = ("hang", "print for ever")
+"""Flaws whose processes the judge has to kill."""
+
 
 def played_library(folder: Path, flaw: str = "") -> Path:
     """Return the path of an mpirun that plays a library with a flaw."""
     path = folder / "mpirun"
-    path.write_text(PLAYED.format(python=sys.executable, root=str(ROOT), flaw=flaw))
-    path.chmod(0o755)
+    program = PLAYED.format(python=sys.executable, root=str(ROOT), flaw=flaw)
+    if flaw in WITHOUT_END:
+        path.write_text(program)
+        path.chmod(0o755)
+    else:
+        make_shim(path, "-c", program)
     return path
 
 

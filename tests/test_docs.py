@@ -231,7 +231,7 @@ def test_commands_run(page: Path, tmp_path: Path) -> None:
     programs = tmp_path / ".bin"
     programs.mkdir()
     if not EVERYTHING:
-        make_shim(programs, "coordinator")
+        make_shim(programs / "coordinator", "-m", "coordinator")
     variables = {
         "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "XDG_STATE_HOME": tmp_path / "state",

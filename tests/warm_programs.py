@@ -289,10 +289,12 @@ os._exit(status if status >= 0 else 128 - status)
 """A program for shell scripts that has a warm process do its work."""
 
 
-def make_shim(folder: Path, module: str) -> None:
-    """Write an executable of a module's name into a folder that comes first on the PATH of a shell."""
-    shim = folder / module
-    shim.write_text(SHIM.format(python=sys.executable, socket=server(), program=["-m", module]))
+def make_shim(shim: Path, *program: str) -> None:
+    """Write an executable that has a warm process run a program: `-m` and a module, or `-c` and code.
+
+    The process outlives an executable that is killed.
+    """
+    shim.write_text(SHIM.format(python=sys.executable, socket=server(), program=program))
     shim.chmod(0o755)
 
 
