@@ -52,7 +52,7 @@ REASONS: Final = re.compile(
     r"|needs a second checkout|needs clicks on the page|it rewrites this page)$"
 )
 EVERYTHING: Final = os.environ.get("TESTBENCH_DOCS") == "all"
-FEW_TRIALS: Final = 20
+FEW_TRIALS: Final = 8
 BLOCK: Final = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )

@@ -1,5 +1,6 @@
 """The contents of the wheel and of the sdist, and installations of them."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -73,17 +74,22 @@ def test_the_metadata_describes_the_project(metadata: Message) -> None:
     assert "Typing :: Typed" in metadata.get_all("Classifier", [])
 
 
+def texts() -> Iterator[Path]:
+    """Yield the texts of the source tree."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted({*folders} - {".git", ".venv", "corpus", "runs"})
+        for path in (Path(folder, name) for name in sorted(names)):
+            if path.suffix in {".py", ".md", ".sh", ".toml", ".yaml", ""} and path.is_file():
+                yield path
+
+
 def test_no_text_advises_to_install_this_project_from_an_index(metadata: Message) -> None:
-    advice = [
-        f"{path}: {line.strip()}"
-        for path in sorted(ROOT.rglob("*"))
-        if path.suffix in {".py", ".md", ".sh", ".toml", ".yaml", ""}
-        and path.is_file()
-        and ".venv" not in path.parts
-        and not {".git", "corpus", "runs"} & set(path.relative_to(ROOT).parts)
-        for line in path.read_text(errors="replace").splitlines()
-        if "pip install" in line and metadata["Name"] in line and path != Path(__file__)
-    ]
+    command, advice = b"pip install", []
+    for path in texts():
+        data = path.read_bytes()
+        if command in data and path != Path(__file__):
+            lines = data.splitlines()
+            advice += [f"{path}: {line!r}" for line in lines if command in line and metadata["Name"].encode() in line]
     assert advice == []
     assert not [it for it in metadata.get_all("Requires-Dist", []) if it.startswith(metadata["Name"])]
 
@@ -98,10 +104,11 @@ def host_environment(built: tuple[Path, Path], tmp_path_factory: pytest.TempPath
         wheel.extractall(packages)
     for name in closure():
         for file in distribution(name).files or ():
-            if ".." not in file.parts and file.suffix != ".pyc":
+            source = Path(str(distribution(name).locate_file(file)))
+            if ".." not in file.parts and source.exists():
                 target = packages / file
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(str(distribution(name).locate_file(file)), target)
+                shutil.copy2(source, target)  # with its time: the bytecode is valid beside it
     return folder
 
 
