@@ -6,12 +6,13 @@ import pytest
 
 from tests.command_line import Call
 from tests.scenarios import Case
+from tests.support import run_and_draw
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Provide a stored run with its report."""
-    return Case("star:3 broadcast edt").stored(tmp_path / "run").path
+    return run_and_draw(tmp_path / "run", **Case("star:3 broadcast edt").values).path
 
 
 def test_the_report_is_drawn_again(run: Path, call: Call) -> None:
