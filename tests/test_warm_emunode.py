@@ -13,6 +13,7 @@ import pytest
 
 from tests.command_line import wait_until
 from tests.warm_emunode import FIXED, ForkedProcess, start_process
+from tests.warm_programs import FRESH
 
 WORDS = [sys.executable, "-m", "emunode", "--coordinator", "127.0.0.1:9", "--token-file", "-"]
 
@@ -40,8 +41,10 @@ def test_forks_are_like_new_interpreters(kind: Any, monkeypatch: pytest.MonkeyPa
         assert psutil.Process().children() == []
 
 
-def test_only_the_main_thread_has_forks() -> None:
+def test_only_the_main_thread_has_forks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host dies with the thread that forked it, so a test of another thread needs a child of that thread."""
+    for name in (*FRESH, "PYTHONPATH"):  # as where nothing asks for new interpreters
+        monkeypatch.delenv(name, raising=False)
     with TemporaryFile() as log:
         started: list[Any] = []
 
