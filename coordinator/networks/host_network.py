@@ -7,6 +7,9 @@ and `ProcessFaults` (killing, stopping and restarting processes). This class con
 import secrets
 import time
 from collections.abc import Sequence
+from typing import Final
+
+import trio
 
 from coordinator.networks.admission import Admission, ConnectedHost
 from coordinator.networks.base import Progress, StepResult
@@ -32,6 +35,8 @@ from emunode.errors import DeadlineError, EmulatorError, FaultError, FrameError,
 from emunode.faults.kinds import Fault
 from emunode.model import Step
 from emunode.net.records import encode_record
+
+TIME_LIMIT_IS_NEAR: Final = "the time limit of its job is near, so it was ended with what it had measured"
 
 
 class HostNetwork:
@@ -88,8 +93,7 @@ class HostNetwork:
             self.barrier.use_tree(await self._tree.build(plan.hosts))
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
-        if time.monotonic() > self._launch.ends_at:
-            raise RunError("the time limit of its job is near, so it was ended with what it had measured")
+        self.require_time()
         # Processes are killed or stopped before the step when their ranks fail.
         await self._faults.before_step(step, faults)
         return await self.barrier.step(step, faults, everyone=self._faults.concern_all(step, faults))
@@ -105,8 +109,15 @@ class HostNetwork:
         )
         return sorted(self._results)
 
+    def require_time(self) -> None:
+        """Raise RunError if a scheduler will kill the hosts soon."""
+        if time.monotonic() > self._launch.ends_at:
+            raise RunError(TIME_LIMIT_IS_NEAR)
+
     async def failure(self) -> EmulatorError:
-        return await self._channel.failure()
+        with trio.move_on_after(max(0.0, self._launch.ends_at - time.monotonic())):
+            return await self._channel.failure()
+        return RunError(TIME_LIMIT_IS_NEAR)
 
     async def reset(self, plan: Plan) -> None:
         hosts, links = self._channel.in_order, self._links

@@ -166,6 +166,11 @@ class TimedHostNetwork(HostNetwork):
         channel.send_to_all(channel.in_order, "begin", begin)
         total = round(timetable.intended_seconds * 1000)
         problem: EmulatorError | None = None
+
+        def after_messages() -> None:
+            self.require_time()
+            progress("milliseconds", min(total, (time.monotonic_ns() - begin) // 1_000_000), total)
+
         async with trio.open_nursery() as nursery:
             for task in self._process_faults.tasks(begin) if self._process_faults else ():
                 nursery.start_soon(task)
@@ -175,9 +180,7 @@ class TimedHostNetwork(HostNetwork):
                     "hosts to finish",
                     stall_seconds=STALL_SECONDS + (self._process_faults.longest_stop if self._process_faults else 0),
                     explain=self._unfinished,
-                    progress=lambda: progress(
-                        "milliseconds", min(total, (time.monotonic_ns() - begin) // 1_000_000), total
-                    ),
+                    progress=after_messages,
                 )
             except EmulatorError as error:
                 # Raised outside the nursery, which would wrap it.

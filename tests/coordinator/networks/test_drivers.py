@@ -202,6 +202,41 @@ async def test_a_node_that_recovers_is_another_process() -> None:
     wait_until(lambda: not any(psutil.pid_exists(pid) for pid in (*before, *after)), "the end of all hosts")
 
 
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the local driver have the time limit of a scheduler, half a second after its start."""
+    start = LocalLaunch.start
+
+    def with_limit(launch: LocalLaunch, port: int, token: bytes, hosts: int) -> int:
+        monkeypatch.setattr(launch, "ends_at", time.monotonic() + 0.5, raising=False)
+        return start(launch, port, token, hosts)
+
+    monkeypatch.setattr(LocalLaunch, "start", with_limit)
+
+
+@pytest.mark.usefixtures("limited")
+@pytest.mark.parametrize("more", [{"messages": 90000}, {"clock": "timed", "startup": "1 s"}], ids=["steps", "times"])
+def test_a_run_ends_before_the_time_limit_of_its_job(more: dict[str, object], tmp_path: Path) -> None:
+    ended = Case("ring:8 broadcast flood message_bytes=8 driver=local ranks_per_host=4", **more).stored(
+        tmp_path / "run"
+    )
+    assert ended.exit_status == 3
+    assert str(ended.summary["undecided_because"]).startswith("the time limit of its job is near")
+
+
+@pytest.mark.usefixtures("limited")
+async def test_a_waiting_network_fails_before_the_time_limit() -> None:
+    plan = Case("star:3 broadcast flood driver=local ranks_per_host=3").plan
+    network = HostNetwork(plan, LocalLaunch(sys.stderr))
+    try:
+        await network.open(lambda *_: None)
+        with trio.fail_after(SECONDS):
+            error = await network.failure()
+    finally:
+        await network.close()
+    assert str(error).startswith("the time limit of its job is near")
+
+
 async def history(network: Network, plan: Plan) -> list[bytes]:
     """Return the rows of a run on a new or reset network, in order."""
     rows = b""
