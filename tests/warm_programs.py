@@ -32,8 +32,8 @@ PACKAGES = ("coordinator", "emunode")
 START_SECONDS = 240.0
 MOST_BYTES = 2**24
 """Of a request: a command line with its environment."""
-FRESH = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
-"""Variables that need a fresh process: coverage reads them before imports."""
+FRESH = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG", "FRESH_PROGRAM")
+"""Variables that need a fresh process: coverage reads its own before imports, and a test looks for the last one in /proc."""
 
 
 # --- the server ------------------------------------------------------------------------------------------------------

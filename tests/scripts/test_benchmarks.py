@@ -25,6 +25,7 @@ from benchmarks.subprocesses import ProgramError, run_program
 from coordinator.networks.control_tree import FAN_OUT, tree_parents
 from emunode.errors import ScenarioError
 from tests.command_line import ROOT, SECONDS, Running, command
+from tests.warm_emunode import server
 
 QUICK = Options(turns=1, quick=True)
 
@@ -200,7 +201,8 @@ def no_peers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def descriptors() -> Iterator[None]:
-    """Nothing that the test opens may be left open."""
+    """Nothing that the test opens may be left open; its process may have a server of forked hosts."""
+    server()
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208  # names, not paths
     yield
     assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -27,7 +27,7 @@ for name in ("comm", "cmdline"):
 
 @pytest.mark.parametrize("per_host", [3, 1])
 async def test_a_host_says_which_nodes_it_runs(per_host: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MARKED_PROGRAM", "visible")
+    monkeypatch.setenv("FRESH_PROGRAM", "visible")
     plan = Case(f"star:3 broadcast flood driver=local ranks_per_host={per_host}").plan
     network = HostNetwork(plan, LocalLaunch(sys.stderr))
     try:
@@ -48,7 +48,7 @@ async def test_a_host_says_which_nodes_it_runs(per_host: int, monkeypatch: pytes
         nodes = f"node{'s' * (len(labels) - 1)} {' to '.join(labels)}"
         assert title == f"emunode: host {host} of {plan.hosts}, {nodes} of star:3"
     # What finds processes by their environment, or the parent of the hosts by its command, still finds them.
-    assert all(b"MARKED_PROGRAM=visible" in variables for variables in environments)
+    assert all(b"FRESH_PROGRAM=visible" in variables for variables in environments)
     assert command[1:3] == ["-m", "emunode"]
     assert "SPT_NOENV" not in os.environ
 
