@@ -19,6 +19,12 @@ def test_segments_join_and_differ_by_at_most_one_byte(size: int, pieces: int, nu
     assert max(map(len, cut)) - min(map(len, cut)) <= 1
 
 
+def test_blocks_of_short_owners_are_one_element_shorter() -> None:
+    payloads = Payloads(seed=1, message_bytes=8, segments_per_message=1, short={2, 3})
+    assert [payloads.size(owner) for owner in range(4)] == [8, 8, 7, 7]
+    assert [len(payloads.message(0, owner, 0)) for owner in range(1, 4)] == [8, 7, 7]
+
+
 def test_message_depends_only_on_its_identity() -> None:
     asked, other = Payloads(7, 64, 4), Payloads(7, 64, 1)
     asked.segment(1, 2, 3)

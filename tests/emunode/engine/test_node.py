@@ -360,6 +360,21 @@ def test_reply_before_the_current_step_is_refused(delay: int) -> None:
     assert said == f"rank {ME} wants to send in step {8 + delay} what it read in step 9"
 
 
+def test_late_sends_leave_at_once_where_faults_make_them_late() -> None:
+    late = node(Script(answer=lambda _step, _packets: at(1, 2)))
+    late.enable_queueing()
+    outbox, _ = late.step(3, [(0, (piece(),))])
+    assert [port for port, _ in outbox] == [2]
+
+
+def test_a_node_that_resumes_skips_the_sends_of_missed_steps() -> None:
+    stopped = node(Script([*at(1, 0), *at(2, 1), *at(4, 2)]))
+    stopped.resume(3)
+    assert stopped.due == 4
+    stopped.resume(5)
+    assert stopped.due is None
+
+
 @pytest.mark.parametrize("step", [0, -3])
 def test_steps_count_from_one(step: Step) -> None:
     with pytest.raises(RuleError, match=f"rank {ME} wants to start in step {step}"):

@@ -387,6 +387,15 @@ def test_a_hello_with_one_bit_changed_is_refused(bit: int) -> None:
         read_hello(bytes(changed))
 
 
+def test_a_hello_to_a_parent_names_its_host() -> None:
+    run = RUN - 1
+    hello = whole(wire.tree_hello(SECRET, run, NONCE, 5))
+    assert wire.is_tree_hello(hello)
+    assert wire.read_tree_hello(hello, SECRET, run, NONCE) == 5
+    with pytest.raises(FrameError, match="another run"):
+        wire.read_tree_hello(hello, SECRET, RUN, NONCE)
+
+
 # --- packets under the timed clock -----------------------------------------------------------------------------------
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from emunode.errors import ScenarioError
 from emunode.testing import to_networkx
-from emunode.topologies.base import breadth_first_distances, knows
+from emunode.topologies.base import MAX_ORDER, breadth_first_distances, knows
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi, hexw, sector_of
-from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.hypercube import LARGEST_N, Hypercube
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
 from tests.support import golden_rows
@@ -110,6 +110,12 @@ def test_large_networks_state_figures_without_a_search(name: str, diameter: int)
     network = parse_topology(name)
     assert knows(network, "bipartite") or name.startswith("ej:")
     assert (knows(network, "diameter"), network.diameter) == (True, diameter)
+
+
+def test_the_largest_hypercube_has_an_address_for_every_node() -> None:
+    assert Hypercube(LARGEST_N).order == 2**LARGEST_N <= MAX_ORDER
+    with pytest.raises(ScenarioError, match=f"n is at most {LARGEST_N}"):
+        Hypercube(LARGEST_N + 1)
 
 
 @pytest.mark.parametrize("n", [4, 5, 6])
