@@ -8,6 +8,7 @@ long as the engine takes, so they run in threads, many at once; errors in thread
 import contextlib
 import os
 import secrets
+import socket
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -83,7 +84,16 @@ def connect(seconds: float = CALL_SECONDS) -> Client:
     """Return a client of the engine that DOCKER_HOST names, by default the local one; RunError if it does not answer."""
     with translated("reach the Docker engine"):
         settings = docker.utils.kwargs_from_env()
+        _require_socket(settings.get("base_url", "unix:///var/run/docker.sock"), seconds)
         return docker.APIClient(version="auto", timeout=seconds, num_pools=4, max_pool_size=2 * CALLS, **settings)
+
+
+def _require_socket(address: str, seconds: float) -> None:
+    """Connect to a socket of this machine and close the connection: the SDK leaves its own open where that fails."""
+    if address.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(seconds)
+            connection.connect(address.removeprefix("unix://"))
 
 
 def find_image() -> str:

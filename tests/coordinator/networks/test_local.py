@@ -215,7 +215,7 @@ MOMENTS: dict[str, tuple[str, Callable[[Coordinator], object]]] = {
     "while a host hangs": (f"{ENDLESS} --ranks-per-host 1", lambda run: run.wait_for_steps()[3].suspend()),
     # a step of this network takes more than a moment, and an interrupt does not wait for its end
     "in memory": (
-        f"run --topology hypercube:16 {FLOOD} --driver memory",
+        f"run --topology hypercube:16 {FLOOD} --driver memory --messages 4",
         lambda run: run.wait_for(lambda: ": steps " in run.err, "steps"),
     ),
 }
