@@ -17,7 +17,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.host_traffic import host_traffic
-from coordinator.results.queries import in_memory
+from coordinator.results.queries import read_once
 from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import RunError
@@ -99,7 +99,7 @@ def _loop_for(plan: Plan, stop: InterruptGuard, steering: Steering | None) -> Ru
 def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> FinishedRun:
     """Judge the history of a run."""
     history = History(
-        journal.frame if journal.folder is None else in_memory(journal.frame, journal.rows),
+        read_once(journal.frame, journal.rows),
         journal.rows,
         execution.undecided,
         execution.altered_copies,

@@ -214,8 +214,8 @@ def _lines(
     for name in names:
         here = [row for row in rows if str(row[label]) == name and row["faults"] in points and row[column] is not None]
         here.sort(key=lambda row: points[str(row["faults"])])
-        known = [row for row in here if theory is not None and row[theory] is not None]
-        expected = [(points[str(row["faults"])], _float(row[theory])) for row in known if theory is not None]
+        known = [] if theory is None else [(row["faults"], row[theory]) for row in here if row[theory] is not None]
+        expected = [(points[str(faults)], _float(value)) for faults, value in known]
         measured = [
             (points[str(row["faults"])], *(_float(row[key]) for key in (column, f"{prefix}_low", f"{prefix}_high")))
             for row in here

@@ -33,7 +33,7 @@ from coordinator.results.deliveries import (
     silent_sources,
 )
 from coordinator.results.latency import latency_metrics, served_latencies
-from coordinator.results.queries import collect, count_rows, in_memory
+from coordinator.results.queries import collect, count_rows, read_once
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
     fault_records,
@@ -202,7 +202,7 @@ def measure(
 class _Repetitions:
     """Measures a collective that runs again after failures, and notes the ranks that it cuts off.
 
-    `rows` is the length of the journal that its rows are taken from, None if that is unknown.
+    `rows` is the length of the journal of the whole run, None if that is unknown.
     """
 
     def __init__(self, rows: int | None) -> None:
@@ -210,8 +210,7 @@ class _Repetitions:
         self._rows = rows
 
     def measure(self, again: Repetition) -> Mapping[str, Metric]:
-        journal = again.rows if self._rows is None else in_memory(again.rows, self._rows)
-        measurement = measure(again.run, journal, rows=self._rows)
+        measurement = measure(again.run, read_once(again.rows, self._rows), rows=self._rows)
         self.cut_off += [again.ranks[rank] for rank in measurement.cut_off]
         return measurement.metrics
 

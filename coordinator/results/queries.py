@@ -2,15 +2,12 @@
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import numpy as np
 import polars as pl
 
+from coordinator.stored.tables import SHORT_ROWS
 from emunode.topologies.base import CayleyTopology, Topology
-
-SHORT_ROWS: Final = 50_000
-"""Up to this many rows a journal is queried in memory."""
 
 
 def collect(queries: Iterable[pl.LazyFrame], rows: int | None) -> list[pl.DataFrame]:
@@ -24,9 +21,9 @@ def collect(queries: Iterable[pl.LazyFrame], rows: int | None) -> list[pl.DataFr
     return [query.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none()) for query in queries]
 
 
-def in_memory(journal: pl.LazyFrame, rows: int) -> pl.LazyFrame:
-    """Return a journal of `rows` rows, read once if it is short: each of twenty queries would read its file, in 0.5 ms."""
-    return collect([journal], rows)[0].lazy() if rows <= SHORT_ROWS else journal
+def read_once(journal: pl.LazyFrame, rows: int | None) -> pl.LazyFrame:
+    """Return a journal of `rows` rows, held in memory if it is short: each of twenty queries would read it, in 0.5 ms."""
+    return journal if rows is None or rows > SHORT_ROWS else collect([journal], rows)[0].lazy()
 
 
 def count_rows(queries: Sequence[pl.LazyFrame], rows: int | None) -> int:

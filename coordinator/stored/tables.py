@@ -13,8 +13,8 @@ from emunode.lazy_dataclass import dataclass
 
 ROWS: Final = 200_000_000
 """The most rows of a table that is read a part at a time."""
-HELD_ROWS: Final = 50_000
-"""Up to this many rows are read once, and not for each query."""
+SHORT_ROWS: Final = 50_000
+"""Up to this many rows, a table is read once, and queried in memory."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def _open(path: Path, columns: Columns, rows: int, *, whole: bool) -> pl.LazyFra
             if not column.fits(stored[name]):
                 raise RefusedError(f"column {name} is of type {stored[name]}; expected {column.kind}")
         scan = pl.scan_parquet(path, glob=False)
-        held = scan.head(HELD_ROWS + 1).collect() if whole or _has_only_numbers(stored) else None
-        if held is not None and len(held) <= HELD_ROWS:
+        held = scan.head(SHORT_ROWS + 1).collect() if whole or _has_only_numbers(stored) else None
+        if held is not None and len(held) <= SHORT_ROWS:
             count, scan = len(held), held.lazy()
         else:
             count, held = scan.select(pl.len()).collect().item(), None

@@ -7,15 +7,15 @@ import pytest
 
 from coordinator.stored import tables
 from coordinator.stored.reading import RefusedError
-from coordinator.stored.tables import HELD_ROWS, Column, open_table, read_table
+from coordinator.stored.tables import SHORT_ROWS, Column, open_table, read_table
 
 COLUMNS = {"rank": Column("whole numbers", 0, 9), "load": Column("numbers", optional=True)}
 GOOD = {"rank": [3, 1, 9], "load": [0.5, None, 2.0]}
 
 
-@pytest.fixture(params=[0, HELD_ROWS], ids=["long", "short"], autouse=True)
+@pytest.fixture(params=[0, SHORT_ROWS], ids=["long", "short"], autouse=True)
 def _length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "HELD_ROWS", request.param)
+    monkeypatch.setattr(tables, "SHORT_ROWS", request.param)
 
 
 @pytest.fixture
