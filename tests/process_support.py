@@ -1,5 +1,6 @@
 """States of processes and of their connections, as /proc shows them."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,19 @@ def is_gone(process: psutil.Process) -> bool:
     return True
 
 
-def sockets_of(process: psutil.Process) -> set[str]:
+def connection_counts(processes: Iterable[psutil.Process], least: int) -> dict[psutil.Process, int]:
+    """Return by process the number of its open TCP connections; nothing while all have fewer than `least` sockets together.
+
+    Reading the connections of a busy machine takes long, so they are read only then.
+    """
+    sockets = {process: _sockets_of(process) for process in processes}
+    if sum(map(len, sockets.values())) < least:
+        return {}
+    opened = _open_connections()
+    return {process: len(own & opened) for process, own in sockets.items()}
+
+
+def _sockets_of(process: psutil.Process) -> set[str]:
     """Return the sockets of a process by their names in /proc."""
     found: set[str] = set()
     with suppress(OSError):
@@ -23,7 +36,7 @@ def sockets_of(process: psutil.Process) -> set[str]:
     return {name for name in found if name.startswith("socket:")}
 
 
-def open_connections() -> set[str]:
-    """Return the sockets of all TCP connections of this machine: reading them takes long on a busy one."""
+def _open_connections() -> set[str]:
+    """Return the sockets of all open TCP connections of this machine."""
     rows = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
     return {f"socket:[{row[9]}]" for row in rows if row[3] == "01"}

@@ -14,8 +14,6 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from coordinator.execution.run import run
-from coordinator.execution.sinks import DirectorySink
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.algorithms.registry import RegisteredAlgorithm, algorithms
 from emunode.errors import ScenarioError
@@ -53,7 +51,7 @@ def record_of(line: str, **more: object) -> Record:
     All files but the report are written: these scenarios have every kind of table and summary.
     """
     with TemporaryDirectory() as folder:
-        result = run(Case(line, **more).plan, DirectorySink(Path(folder) / "run", draw=False))
+        result = Case(line, **more).stored(Path(folder) / "run")
     # Runs over sockets are also replayed.
     judged = [each for each in result.judgements if each.claim.name != "replay_mismatches"]
     claims = [[each.claim.name, each.claim.relation, each.claim.predicted, str(each.verdict)] for each in judged]

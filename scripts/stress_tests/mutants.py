@@ -41,7 +41,8 @@ TESTS = {
     "trees/eisenstein_jacobi/sectors.py": "trees/test_eisenstein_jacobi.py test_conformance.py",
     "trees/hypercube/binomial.py": "trees/test_hypercube.py test_conformance.py",
     "trees/hypercube/balanced.py": "trees/test_hypercube.py",
-    "algorithms/tree_collective.py": "algorithms/test_expected_runs.py algorithms/star/test_allgather.py",
+    "algorithms/tree_collective.py": "algorithms/test_tree_collective.py algorithms/test_expected_runs.py "
+    "algorithms/star/test_allgather.py",
     "algorithms/routed_collective.py": "algorithms/star/test_personalized.py algorithms/test_expected_runs.py",
 }
 """Modules of emunode with their tests in tests/emunode, the fastest first: a mutant is killed by the first failure."""

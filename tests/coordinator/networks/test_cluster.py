@@ -20,7 +20,7 @@ from emunode.errors import ScenarioError
 from emunode.state_folder import state_folder
 from tests.cluster_support import MPIRUNS, WHEEL_MPIRUNS, needs, slurm_cluster, ssh_server
 from tests.command_line import SECONDS, Call, Running, Start, command, free_port, run_process, wait_until
-from tests.process_support import is_gone, open_connections, sockets_of
+from tests.process_support import connection_counts, is_gone
 from tests.scenarios import Case
 
 FAULTS = "fault=crash:1@2 fault=recover:1@4 fault=hang:2@3-4"
@@ -154,11 +154,8 @@ def started(start: Start, tmp_path: Path, *flags: str, place: str = "", **variab
 
 def linked_hosts(place: str) -> list[psutil.Process]:
     """Return the hosts of a run on ring:3 that have a link to each of their neighbours, and one to the coordinator."""
-    sockets = {each: sockets_of(each) for each in processes_of(place)}
-    if sum(len(each) >= CONNECTIONS for each in sockets.values()) < HOSTS:
-        return []
-    opened = open_connections()
-    return [host for host, own in sockets.items() if len(own & opened) == CONNECTIONS]
+    counts = connection_counts(processes_of(place), HOSTS * CONNECTIONS)
+    return [host for host, count in counts.items() if count == CONNECTIONS]
 
 
 @needs("mpirun")

@@ -23,7 +23,7 @@ from coordinator.results.claims import Verdict
 from emunode.errors import RunError
 from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, NONCE_BYTES, frame
 from tests.command_line import SECONDS, Running, command, fields, run_process, wait_until
-from tests.process_support import is_gone, open_connections, sockets_of
+from tests.process_support import connection_counts, is_gone
 from tests.scenarios import Case
 from tests.support import run_scenario
 
@@ -129,12 +129,8 @@ class Coordinator(Running):
         ends = 2 * ENDLESS_LINKS
 
         def linked() -> bool:
-            hosts = self.hosts()
-            sockets = [sockets_of(host) for host in hosts]
-            if sum(map(len, sockets)) < ends + len(hosts):
-                return False
-            opened = open_connections()
-            return sum(len(own & opened) - 1 for own in sockets) == ends
+            hosts = self.hosts()  # each has a connection to the coordinator, too
+            return sum(connection_counts(hosts, ends + len(hosts)).values()) == ends + len(hosts)
 
         self.wait_for(linked, "links")
         self.wait_for_more_steps()
