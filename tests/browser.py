@@ -32,6 +32,7 @@ FLAGS = (
     "--no-first-run",
     "--no-default-browser-check",
     "--disable-gpu",
+    "--in-process-gpu",
     "--disable-extensions",
     "--disable-background-networking",
     "--disable-dev-shm-usage",
@@ -184,12 +185,12 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
     def wait_until(self, condition: str) -> None:
-        """Wait until a JavaScript expression is true; BrowserError after SECONDS."""
-        deadline = time.monotonic() + SECONDS
-        while not self.evaluate(f"Boolean({condition})"):
-            if time.monotonic() > deadline:
-                raise BrowserError(f"not true within {SECONDS:.0f} s: {condition}")
-            self.evaluate("new Promise((done) => setTimeout(done, 10))")
+        """Wait until a JavaScript expression is true; BrowserError after SECONDS. The page itself looks again and again."""
+        self.evaluate(
+            "new Promise((done, fail) => { const look = () => { try { "
+            f"if ({condition}) done(); else setTimeout(look, 10); "
+            "} catch (error) { fail(error); } }; look(); })"
+        )
 
     def click_at(self, x: float, y: float) -> None:
         """Click a point of the page, in pixels of the window."""

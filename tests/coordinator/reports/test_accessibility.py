@@ -51,7 +51,7 @@ def axe() -> str:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    scenario = "star:4 broadcast edt segments=3 fault=crash:4132@1 fault=down:1234~3214@1"
+    scenario = "star:3 broadcast edt segments=3 fault=crash:312@1 fault=down:123~321@1"
     return run_and_draw(tmp_path_factory.mktemp("report") / "run", **fields(scenario)).path / "report.html"
 
 
@@ -66,7 +66,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def comparison(report: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("comparison")
-    run_scenario(folder / "other", **fields("star:4 broadcast greedy-tree fault=crash:4132@1"))
+    run_scenario(folder / "other", **fields("star:3 broadcast greedy-tree fault=crash:312@1"))
     return compare(report.parent, folder / "other").save(folder / "page.html")
 
 
@@ -100,9 +100,9 @@ class TestWithAxe:
         page.resize(width)
         page.prefer(prefers_color_scheme=scheme)
         page.open("about:blank")
-        page.open(report, "#step=2&node=1432&tree=all")
+        page.open(report, "#step=2&node=132&tree=all")
         page.click("#show-levels")
-        assert page.evaluate("document.querySelectorAll('#levels svg').length") == 3
+        assert page.evaluate("document.querySelectorAll('#levels svg').length") == 2
         assert violations(page, axe) == []
 
     @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])

@@ -102,7 +102,7 @@ class Shown:
     def shares(self, colour: str | None = None) -> Any:
         """Return the share of the area of each node that is coloured, or that has this colour."""
         areas = np.zeros(len(self.nodes))
-        for fill, _, outline in self.shapes("#slices path, #progress path", 400):
+        for fill, _, outline in self.shapes("#slices path, #progress path", 100):
             if colour in (None, fill):
                 x, y = np.array(outline).T
                 twice = np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y)
