@@ -13,7 +13,7 @@ a rank may know.
 """
 
 from collections import Counter
-from itertools import product
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from emunode.algorithms.conformance import check_algorithm as check_algorithm  # noqa: PLC0414  # part of this module
@@ -35,8 +35,12 @@ def check_topology(topology: Topology) -> None:
     for rank in topology.ranks():
         _check_label(topology, rank)
         _check_links_at(topology, rank)
-    for root, rank in product(topology.ranks(), topology.ranks()):
-        _check_view(topology, rank, root)
+    neighbours = [topology.neighbours(rank) for rank in topology.ranks()]
+    for root in topology.ranks():
+        # Each address is compared with those of its neighbours too.
+        address = [topology.relative(rank, root) for rank in topology.ranks()].__getitem__
+        for rank in topology.ranks():
+            _check_view(topology, rank, root, neighbours[rank], address)
     _check_distances(topology)
 
 
@@ -45,7 +49,7 @@ def check_topology_at(topology: Topology, rank: Rank, root: Rank) -> None:
     _check_name(topology)
     _check_label(topology, rank)
     _check_links_at(topology, rank)
-    _check_view(topology, rank, root)
+    _check_view(topology, rank, root, topology.neighbours(rank), lambda each: topology.relative(each, root))
     distance = topology.distance(rank, root)
     if distance != topology.distance(root, rank) or not 0 <= distance <= topology.eccentricity(root):
         raise ContractError(f"{topology.name}: wrong distance {distance} between ranks {rank} and {root}")
@@ -93,17 +97,19 @@ def _check_links_at(topology: Topology, rank: Rank) -> None:
             raise ContractError(f"{topology.name}: port {port} of rank {rank} does not lead back")
 
 
-def _check_view(topology: Topology, rank: Rank, root: Rank) -> None:
+def _check_view(
+    topology: Topology, rank: Rank, root: Rank, neighbours: Sequence[Rank], address: Callable[[Rank], Rank]
+) -> None:
     """Require that `relative` and `absolute` are inverse, carry the root to 0, and keep every port of `rank` in
-    `seen_from(root)`.
+    `seen_from(root)`; `address` is `relative` to the root.
     """
     view = topology.seen_from(root)
-    relative = topology.relative(rank, root)
+    relative = address(rank)
     if topology.absolute(relative, root) != rank or (relative == 0) != (rank == root):
         raise ContractError(f"{topology.name}: rank {rank} seen from root {root} is {relative} and does not return")
         # The translation has to keep ports, or one local rule could not serve every root.
-    for port, neighbour in enumerate(topology.neighbours(rank)):
-        seen = ABSENT if neighbour == ABSENT else topology.relative(neighbour, root)
+    for port, neighbour in enumerate(neighbours):
+        seen = ABSENT if neighbour == ABSENT else address(neighbour)
         if view.neighbour(relative, port) != seen:
             raise ContractError(f"{topology.name}: seen from root {root}, rank {rank} changes port {port}")
 

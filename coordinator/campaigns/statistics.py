@@ -135,22 +135,25 @@ def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
     inner, outer = (1.0, 0.0) if above else (0.0, 1.0)
     for _ in range(40):
         middle = (inner + outer) / 2
-        if _highest(bets, middle, above=above) >= log(2 / level):
+        if _is_excluded(bets, middle, level, above=above):
             outer = middle
         else:
             inner = middle
     return outer
 
 
-def _highest(bets: Sequence[_Bet], mean: float, *, above: bool) -> float:
-    """Return the highest log-capital after any group of a gambler who bets that the mean is above `mean`, or below it."""
-    log_capital = highest = 0.0
+def _is_excluded(bets: Sequence[_Bet], mean: float, level: float, *, above: bool) -> bool:
+    """Return whether a gambler who bets that the mean is above `mean`, or below it, multiplies the capital by 2 / `level`
+    after any group.
+    """
+    log_capital, bound = 0.0, log(2 / level)
     for values, counts, bet in bets:
         gains = (values - mean) if above else (mean - values)
         limit = MOST_BET / (mean if above else 1 - mean)
         log_capital += float(counts @ np.log1p(min(bet, limit) * gains))
-        highest = max(highest, log_capital)
-    return highest
+        if log_capital >= bound:
+            return True
+    return False
 
 
 FINDING_LEVEL = 1e-4

@@ -41,8 +41,9 @@ def read_bytes(path: Path, most: int = TEXT_BYTES, *, follow: bool = True) -> by
     is a folder or cannot be opened; RefusedError if it is a device or a pipe, or has more than `most` bytes.
     """
     with open_regular(path, follow=follow) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
+        # A large file is not read in vain, and one may grow meanwhile.
+        data = file.read(most + 1) if (size := os.fstat(file.fileno()).st_size) <= most else b""
+    if max(size, len(data)) > most:
         raise RefusedError(f"it has more than {most} bytes")
     return data
 

@@ -228,9 +228,11 @@ def _terms_by_use(copies: BroadcastCopies) -> Mapping[tuple[int, int, Number], i
 
     None if there are too many terms.
     """
-    summed: Counter[tuple[int, int, Number]] = Counter()
+    # By the place of a probability among all of them: to hash a fraction takes longer than the rest.
+    summed: Counter[tuple[int, int, int]] = Counter()
     switches = copies.drawn_switches
-    chances: dict[tuple[int, int], Number] = {}
+    chances: dict[tuple[int, int], int] = {}
+    places: dict[Number, int] = {}
     # Terms are gone through once per node.
     most = MOST_TERMS // copies.algorithm.topology.order
     # Many receivers have copies with equal numbers.
@@ -246,13 +248,14 @@ def _terms_by_use(copies: BroadcastCopies) -> Mapping[tuple[int, int, Number], i
             more_nodes, more_links, more_packets = uses[copy]
             nodes, links, packets = unions[term] = nodes | more_nodes, links | more_links, packets | more_packets
             if factor:
-                key = links, packets
+                key = (links, packets) if packets else (links.bit_count(), 0)
                 if key not in chances:
-                    chances[key] = copies.chance_of_links(links, packets)
+                    chances[key] = places.setdefault(copies.chance_of_links(links, packets), len(places))
                 # Equal uses have equal probabilities, so their factors are added up before any is multiplied.
                 passed = (nodes & switches).bit_count()
                 summed[nodes.bit_count() - passed, passed, chances[key]] += factor
-    return summed
+    numbers = list(places)
+    return {(used, passed, numbers[place]): factor for (used, passed, place), factor in summed.items()}
 
 
 def _terms(messages: Mapping[frozenset[int], int], most: int, alternatives: Alternatives) -> Sequence[Term] | None:

@@ -14,8 +14,10 @@ Every check raises a ContractError that names the algorithm, the step and the ra
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import chain, product
 from math import isclose
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
@@ -174,6 +176,8 @@ class RuleLoop:
     def __init__(self, algorithm: Algorithm, *, last_port_first: bool = False) -> None:
         self._algorithm = algorithm
         self._last_port_first = last_port_first
+        # A schedule uses most links many times.
+        self._end: LinkEnd = cache(algorithm.topology.end)
         self.rules = [_local_rule(algorithm, rank) for rank in algorithm.topology.ranks()]
         self._agenda = _started(self.rules)
         self._arrived: Packets = {}
@@ -185,24 +189,27 @@ class RuleLoop:
 
     def step(self, step: Step) -> list[Transmission]:
         """Return everything that is sent in a step; ContractError where a rule breaks the model."""
-        topology, name = self._algorithm.topology, self._algorithm.name
+        name, end = self._algorithm.name, self._end
         # A step is: read the arrivals of the step before, then send. So the order of the ranks cannot matter.
-        for rank, inbox in sorted(_inboxes(topology, self._arrived).items()):
+        for rank, inbox in sorted(_inboxes(end, self._arrived).items()):
             inbox.sort(key=lambda packet: packet[0], reverse=self._last_port_first)
             for when, port, made in self.rules[rank].receive(step - 1, inbox):
                 if when < step:
                     raise ContractError(f"{name} at rank {rank}, step {step}: a send in step {when} is too late")
                 self._agenda[when].append((rank, port, made))
         self._arrived = _packets(self._agenda.pop(step, ()))
-        _check_ports(self._algorithm, step, self._arrived)
+        _check_ports(self._algorithm, step, self._arrived, end)
         return [
-            Transmission(step, sender, port, topology.neighbour(sender, port), segment)
+            Transmission(step, sender, port, receiver, segment)
             for (sender, port), segments in self._arrived.items()
+            for receiver in (end(sender, port)[0],)
             for segment in segments
         ]
 
 
 RuleSend = tuple[Rank, Port, Segment | Callable[[], Segment]]
+LinkEnd = Callable[[Rank, Port], tuple[Rank, Port]]
+"""Returns the rank and its port at the other end of a link."""
 
 
 def _local_rule(algorithm: Algorithm, rank: Rank) -> Rule:
@@ -234,28 +241,32 @@ def _packets(sends: Iterable[RuleSend]) -> Packets:
     return packets
 
 
-def _inboxes(topology: Topology, packets: Packets) -> Mapping[Rank, list[tuple[Port, tuple[Segment, ...]]]]:
+def _inboxes(end: LinkEnd, packets: Packets) -> Mapping[Rank, list[tuple[Port, tuple[Segment, ...]]]]:
     inboxes: defaultdict[Rank, list[tuple[Port, tuple[Segment, ...]]]] = defaultdict(list)
     for (sender, port), segments in packets.items():
-        receiver, its_port = topology.end(sender, port)
+        receiver, its_port = end(sender, port)
         inboxes[receiver].append((its_port, tuple(segments)))
     return inboxes
 
 
-def _check_ports(algorithm: Algorithm, step: Step, packets: Packets) -> None:
+def _check_ports(algorithm: Algorithm, step: Step, packets: Packets, end: LinkEnd) -> None:
     """Hold the sends and receipts of one step against link capacity, port model and duplex."""
     topology, spec, capacity = algorithm.topology, algorithm.spec, algorithm.link_capacity
     sent: defaultdict[Rank, set[Port]] = defaultdict(set)
     received: defaultdict[Rank, set[Port]] = defaultdict(set)
+    unrestricted = (spec.port_model, spec.duplex) == (PortModel.ALL_PORT, Duplex.FULL)
     for (rank, port), segments in packets.items():
-        where = f"{algorithm.name} at rank {rank}, step {step}, port {port}"
         if port not in topology.ports(rank):
-            raise ContractError(f"{where}: there is no such port")
+            raise ContractError(f"{algorithm.name} at rank {rank}, step {step}, port {port}: there is no such port")
         if capacity is not None and len(segments) > capacity:
-            raise ContractError(f"{where}: {len(segments)} segments in a packet for {capacity}")
-        sent[rank].add(port)
-        receiver, its_port = topology.end(rank, port)
-        received[receiver].add(its_port)
+            raise ContractError(
+                f"{algorithm.name} at rank {rank}, step {step}, port {port}: {len(segments)} segments in a packet for "
+                f"{capacity}"
+            )
+        if not unrestricted:
+            sent[rank].add(port)
+            receiver, its_port = end(rank, port)
+            received[receiver].add(its_port)
     for rank in sorted(sent.keys() | received.keys()):
         if not keeps_port_model(spec, sent[rank], received[rank]):
             raise ContractError(
@@ -311,19 +322,22 @@ def measure(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, 
 def _traffic(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
     """Return the metrics of everything that was sent."""
     steps = range(1, max((hop.step for hop in history), default=0) + 1)
-    per_link = Counter((hop.sender, hop.port) for hop in history)
-    segments = Counter((hop.step, hop.sender, hop.port) for hop in history)
-    size: Counter[tuple[Step, Rank, Port]] = Counter()
-    for hop in history:
-        size[hop.step, hop.sender, hop.port] += len(hop.segment[4])
+    segments: defaultdict[tuple[Step, Rank, Port], int] = defaultdict(int)
+    size: defaultdict[tuple[Step, Rank, Port], int] = defaultdict(int)
+    for step, sender, port, _, segment in history:
+        segments[step, sender, port] += 1
+        size[step, sender, port] += len(segment[4])
+    per_link: Counter[tuple[Rank, Port]] = Counter()
+    for (_, sender, port), count in segments.items():
+        per_link[sender, port] += count
     most_segments, most_bytes = _largest_by_step(segments, steps), _largest_by_step(size, steps)
     limit = algorithm.spec.packet_limit
-    senders = Counter(step for step, _ in {(hop.step, hop.sender) for hop in history})
+    senders = Counter(step for step, _ in {(step, sender) for step, sender, _ in segments})
     return {
         "steps": len(steps),
         "packets": len(segments),
         "segments": len(history),
-        "bytes": size.total(),
+        "bytes": sum(size.values()),
         "links_used": len(per_link),
         "max_link_segments": max(per_link.values(), default=0),
         "max_link_segments_per_step": max(most_segments, default=0),
@@ -347,8 +361,9 @@ def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[s
     first: dict[OwnedPiece, Step] = {}
     duplicates = relays = 0
     folds = algorithm.collective in FOLDING
-    for step, _, _, receiver, (origin, target, _, index, payload) in sorted(history):
-        if algorithm.content(origin, target, index) not in (payload, None):
+    content = cache(algorithm.content)
+    for step, _, _, receiver, (origin, target, _, index, payload) in sorted(history, key=attrgetter("step")):
+        if content(origin, target, index) not in (payload, None):
             raise ContractError(f"{algorithm.name} at rank {receiver}, step {step}: wrong payload of {origin}, {index}")
         if target not in (receiver, ALL_RANKS) or algorithm.topology.is_switch(receiver):
             relays += 1

@@ -271,7 +271,7 @@ class Topology(ABC):
 
     def neighbours(self, rank: Rank) -> tuple[Rank, ...]:
         """Return the other end of every port, by port; ABSENT for ports that `rank` lacks."""
-        return tuple(self.neighbour(rank, port) for port in range(self.degree))
+        return tuple([self.neighbour(rank, port) for port in range(self.degree)])  # a list is faster than a generator
 
     def adjacent(self, rank: Rank) -> Iterator[tuple[Port, Rank]]:
         """Yield (port, neighbour) of every port that `rank` has, by ascending port."""

@@ -260,9 +260,13 @@ class ProductNetwork(LatticeNetwork):
         self._measured = tuple(factors)
         self.diameter = sum(factor.diameter for factor in factors)
         self.bipartite = all(factor.bipartite for factor in factors)
+        self._weight = lru_cache(CACHE_ENTRIES)(self._find_weight)
 
     def weight(self, relative: Rank) -> int:
         """Return the sum of the weights in the factors."""
+        return self._weight(relative)
+
+    def _find_weight(self, relative: Rank) -> int:
         return sum(map(_weight_in, self._measured, self.digits(relative)))
 
     def distance_distribution(self) -> tuple[int, ...]:
