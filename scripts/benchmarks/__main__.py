@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 
 import benchmarks.sections
-from benchmarks.figure import draw
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.results import Document, Measured, read_document, write_document
 from benchmarks.subprocesses import ROOT, ProgramError
@@ -46,6 +45,13 @@ def measure(section: Section, options: Options) -> Measured:
             rows.append(item)
             print(line(item), flush=True)
     return Measured(rows, notes, time.perf_counter() - began, (load, os.getloadavg()[0]))
+
+
+def draw(document: Document, path: Path) -> None:
+    """Draw the figure; what draws is imported only for this, as it takes half of the time of a start."""
+    from benchmarks import figure
+
+    figure.draw(document, path)
 
 
 def refresh_documents(document: Document) -> None:

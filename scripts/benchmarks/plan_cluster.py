@@ -58,9 +58,10 @@ def share_across(topology: Topology, parts: int) -> float:
     ranks = range(order) if order <= SAMPLE else random.Random(1).sample(range(order), SAMPLE)
     ends = across = 0
     for rank in ranks:
-        for _, peer in topology.adjacent(rank):
-            ends += 1
-            across += rank * parts // order != peer * parts // order
+        own = rank * parts // order
+        blocks = [peer * parts // order for _, peer in topology.adjacent(rank)]
+        ends += len(blocks)
+        across += len(blocks) - blocks.count(own)
     return across / ends
 
 

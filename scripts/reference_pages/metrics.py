@@ -3,6 +3,7 @@
 import re
 import tempfile
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +65,7 @@ def glossary_terms() -> dict[str, str]:
     return dict(reversed(terms))
 
 
+@cache  # the page, and a test of the glossary
 def summary_types() -> dict[str, str]:
     """Return JSON type by key, over the summaries of `RUNS`, without the keys of the scenario."""
     found: dict[str, str] = {}
