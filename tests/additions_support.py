@@ -1,7 +1,7 @@
 """Fold trees of the usual algorithms by their closed forms, and the numbers that result: shares no code with a schedule."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -172,14 +172,33 @@ def evaluated(tree: FoldTree, contributions: Sequence[FloatArray], kind: FloatTy
 
 def reduced(name: str, count: int, kind: FloatType, rounding: Rounding, seed: int = 1) -> FloatArray:
     """Return the result of an algorithm for the generated numbers."""
-    tree_of = TREES[name]
-    places = enumerate(chunks(ELEMENTS, count))
-    return np.concatenate([whole(tree_of(count, chunk), kind, rounding, seed)[place] for chunk, place in places])
+    result = np.empty(ELEMENTS, kind.storage)
+    for tree, places in _trees(name, count):
+        sums = whole(tree, kind, rounding, seed)
+        for place in places:
+            result[place] = sums[place]
+    return result
+
+
+@cache
+def _trees(name: str, count: int) -> list[tuple[FoldTree, list[slice]]]:
+    """Return every tree of an algorithm once, with the places of its chunks."""
+    trees = [TREES[name](count, chunk) for chunk in range(count)]
+    found: dict[str, tuple[FoldTree, list[slice]]] = {}
+    for tree, place in zip(trees, chunks(ELEMENTS, count), strict=True):
+        found.setdefault(tree.text, (tree, []))[1].append(place)
+    return list(found.values())
+
+
+@cache
+def _rounded(kind: FloatType, seed: int, rank: int) -> FloatArray:
+    """Return the generated numbers of a rank, as a type has them."""
+    return kind.rounded(generated(seed, rank, range(ELEMENTS)))
 
 
 def whole(tree: FoldTree, kind: FloatType, rounding: Rounding, seed: int = 1) -> FloatArray:
     """Return the sums of the generated numbers by one tree for all elements."""
-    vectors = [kind.rounded(generated(seed, rank, range(ELEMENTS))) for rank in range(tree.leaf_count)]
+    vectors = [_rounded(kind, seed, rank) for rank in range(tree.leaf_count)]
     if rounding is Rounding.EACH:
         return evaluated(tree, vectors, kind)
     single = [FLOAT32.rounded(kind.exact(vector)) for vector in vectors]

@@ -31,10 +31,13 @@ def network_of_graph(graph: "nx.Graph[int]", name: str = "graph") -> TableTopolo
 
 
 def connected_graphs(largest: int) -> Iterator["nx.Graph[int]"]:
-    """Yield every connected graph of 2 to `largest` nodes, up to isomorphism; `largest` is at most 7."""
-    for graph in nx.graph_atlas_g():
-        if 2 <= len(graph) <= largest and nx.is_connected(graph):
-            yield graph
+    """Return every connected graph of 2 to `largest` nodes, up to isomorphism and not to be changed; at most 7."""
+    return (graph for graph in _connected_graphs() if len(graph) <= largest)
+
+
+@cache
+def _connected_graphs() -> Sequence["nx.Graph[int]"]:
+    return [graph for graph in nx.graph_atlas_g() if len(graph) >= 2 and nx.is_connected(graph)]
 
 
 def rooted(links: Iterable[Sequence[int]], order: int, root: int = 0) -> list[int]:

@@ -24,7 +24,9 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
+from coordinator.campaigns import worker_pool
 from coordinator.cli.invoke import main
+from coordinator.grading import submission
 from coordinator.networks.launchers import local
 from coordinator.reports.pages import compile_templates
 from emunode.runtime import collect_seldom
@@ -32,7 +34,7 @@ from tests.assembled_commands import assemble_once
 from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 from tests.support import REPEATABLE_EXAMPLES, forget_plugins
-from tests.warm_emunode import start_process
+from tests.warm_children import start_process
 
 assert pl.thread_pool_size() == 1
 # Programs that tests start compute with the usual number of threads.
@@ -135,11 +137,13 @@ class LongestFirst:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def forked_hosts() -> Iterator[None]:
-    """Let the local driver fork the parents of its hosts from a process that has imported them already."""
+def forked_children() -> Iterator[None]:
+    """Let the local driver, campaigns and the grader fork their processes from one that has imported them already."""
+    names = ("PIPE", "DEVNULL", "TimeoutExpired")
+    here = SimpleNamespace(Popen=start_process, **{name: getattr(subprocess, name) for name in names})
     with pytest.MonkeyPatch.context() as patch:
-        here = SimpleNamespace(Popen=start_process, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
-        patch.setattr(local, "subprocess", here)
+        for module in (local, submission, worker_pool):
+            patch.setattr(module, "subprocess", here)
         yield
 
 
@@ -175,19 +179,26 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def call(
+    request: pytest.FixtureRequest,
     empty_folder: Path,  # noqa: ARG001  # the working directory
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Call]:
     """Call `coordinator` in this process, in an empty folder: `call("run --topology star:3", "--out", path)`.
 
-    Plug-ins that the calls load are withdrawn after the test.
+    Runs have a report in tests marked `draws`: it takes as long as a small run. Plug-ins that the calls load are withdrawn
+    after the test.
     """
 
     assemble_once(monkeypatch)
+    draws = request.node.get_closest_marker("draws")
 
     def call_one(line: str, *more: object) -> Ended:
-        status = main(arguments(line, *more))
+        # Only here: other runs of the test are drawn as they ask for it.
+        with pytest.MonkeyPatch.context() as patch:
+            if not draws:
+                patch.setattr("coordinator.execution.sinks._draw", lambda _: None)
+            status = main(arguments(line, *more))
         return Ended(status, *capsys.readouterr())
 
     yield call_one

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from tests.command_line import SECONDS, environment, free_port
+from tests.command_line import SECONDS, Running, free_port
 
 INDEX_PATH: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 KNOWN: Final = {"Secret": "v1", "Service": "v1", "Job": "batch/v1"}
@@ -30,12 +30,12 @@ class Pod:
     job: str
     index: int | None
     folder: Path
-    process: "subprocess.Popen[bytes]"
+    running: Running
 
     @property
     def phase(self) -> str:
         """The phase of the pod, as Kubernetes names it."""
-        status = self.process.poll()
+        status = self.running.process.poll()
         return "Running" if status is None else "Succeeded" if status == 0 else "Failed"
 
 
@@ -69,14 +69,14 @@ class FakeKubelet:
             pods = [pod for pod in self.pods if pod.job == document["metadata"]["name"]]
             for pod in pods:
                 if pod.phase == "Running":
-                    pod.process.send_signal(signal.SIGTERM)
+                    pod.running.process.send_signal(signal.SIGTERM)
             deadline = time.monotonic() + 10
             for pod in pods:
                 try:
-                    pod.process.wait(max(deadline - time.monotonic(), 0))
+                    pod.running.process.wait(max(deadline - time.monotonic(), 0))
                 except subprocess.TimeoutExpired:
-                    pod.process.kill()
-                    pod.process.wait()
+                    pod.running.process.kill()
+                    pod.running.process.wait()
 
     def job_state(self, name: str) -> Mapping[str, int]:
         """Return the number of pods of a job by phase."""
@@ -93,14 +93,12 @@ class FakeKubelet:
 
     def output(self, name: str) -> str:
         """Return the output of the pods of a job."""
-        return "\n".join((pod.folder / "output").read_text() for pod in self.pods if pod.job == name)
+        return "\n".join(pod.running.out + pod.running.err for pod in self.pods if pod.job == name)
 
     def close(self) -> None:
         """Kill everything that runs."""
         for pod in self.pods:
-            if pod.phase == "Running":
-                pod.process.kill()
-            pod.process.wait()
+            pod.running.close()
 
     # --- pods --------------------------------------------------------------------------------------------------------
 
@@ -122,18 +120,8 @@ class FakeKubelet:
         mounts = self._mount(folder, spec["volumes"], container["volumeMounts"])
         variables = self._variables(container.get("env", ()), index)
         words = [self._translated(self._expanded(word, variables), mounts) for word in container["command"]]
-        program = [sys.executable, "-m", *words]
-        with (folder / "output").open("wb") as output:
-            process = subprocess.Popen(
-                program,
-                cwd=folder,
-                env=environment(**variables, XDG_STATE_HOME=folder / "state"),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-        self.pods.append(Pod(name, job, index, folder, process))
+        running = Running(folder, [sys.executable, "-m", *words], **variables, XDG_STATE_HOME=folder / "state")
+        self.pods.append(Pod(name, job, index, folder, running))
 
     def _mount(
         self, folder: Path, volumes: Sequence[Mapping[str, Any]], mounts: Sequence[Mapping[str, Any]]

@@ -1,6 +1,6 @@
 """Helpers for the tests of reproductions: golden files, sections and tables of a reproduction, errata."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from coordinator.papers.base import Figure, Reproduction, Section
@@ -8,6 +8,9 @@ from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
 from tests.support import golden_rows
+
+Sections = Callable[[Reproduction, int], list[Section]]
+"""The type of the fixture `sections`."""
 
 
 def golden(family: str, name: str) -> list[dict[str, str]]:
@@ -22,7 +25,12 @@ def carry_out(cache: RunCache, about: Reproduction, n: int) -> list[Section]:
 
 def table_at(cache: RunCache, about: Reproduction, n: int, title: str) -> Table:
     """Return the table of a reproduction at one size whose title contains these words."""
-    (found,) = [table for name, table in tables_of(carry_out(cache, about, n)).items() if title in name]
+    return table_in(carry_out(cache, about, n), title)
+
+
+def table_in(sections: Iterable[Section], title: str) -> Table:
+    """Return the table whose title contains these words."""
+    (found,) = [table for name, table in tables_of(sections).items() if title in name]
     return found
 
 

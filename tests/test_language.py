@@ -25,7 +25,7 @@ SUFFIXES: Final = {".py", ".md", ".sh", ".toml", ".yaml", ".jinja", ".js", ".css
 
 PHRASES: Final[Mapping[str, str]] = {
     r"will not do": "invalid ..: expected ..",
-    r"(?-i:(is|are) none\b)": "malformed",  # not Python's None
+    r"(is|are) none\b": "malformed",  # not Python's None
     r"(is|are) told\b": "receives, is given",
     r"whoever\b": "a node that, a host that",
     r"(nobody|everybody)\b": "no node, every node",
@@ -46,7 +46,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r'"{3}wh(at|o)\b': "a docstring that begins with a noun or a verb",
 }
 # Tried at the beginnings of words and docstrings alone, in a third of the time.
-BANNED: Final = re.compile(rf'(?:\b|(?="))(?:{"|".join(f"(?:{phrase})" for phrase in PHRASES)})', re.IGNORECASE)
+BANNED: Final = re.compile(rf'(?:\b|(?="))(?:{"|".join(f"(?:{phrase})" for phrase in PHRASES)})')
 
 ALLOWED: Final[Mapping[str, int]] = {
     "emunode/algorithms": 2,
@@ -78,11 +78,16 @@ def files() -> Iterator[Path]:
                 yield file
 
 
+def phrases(text: str) -> Iterator[re.Match[str]]:
+    """Yield every banned phrase of a text, in lower case: ignoring case in the expression takes twice the time."""
+    yield from BANNED.finditer(text.replace("\n", " ").replace("None", "N0NE").lower())
+
+
 def uses() -> Iterator[tuple[Path, int, str]]:
     """Yield file, line and text of every banned phrase."""
     for file in files():
         text = file.read_text(encoding="utf-8", errors="replace")
-        for match in BANNED.finditer(" ".join(text.split("\n"))):
+        for match in phrases(text):
             yield file, text.count("\n", 0, match.start()) + 1, match[0]
 
 
@@ -123,9 +128,11 @@ def test_docstrings_of_all_parts_are_found() -> None:
     "text", ["it will not do", "a frame that\nis none", "Nobody hears", "one process a node", "tortured"]
 )
 def test_banned_phrases_are_found(text: str) -> None:
-    assert BANNED.search(" ".join(text.split("\n")))
+    assert list(phrases(text))
 
 
-@pytest.mark.parametrize("text", ["one process per node", "none of them", "invalid source", "no node receives it"])
+@pytest.mark.parametrize(
+    "text", ["one process per node", "none of them", "it is None", "invalid source", "no node receives it"]
+)
 def test_plain_phrases_pass(text: str) -> None:
-    assert not BANNED.search(text)
+    assert not list(phrases(text))

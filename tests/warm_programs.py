@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import select
 import selectors
 import signal
@@ -30,6 +31,7 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("coordinator", "emunode")
 START_SECONDS = 240.0
+TEMPORARY = tempfile.gettempdir()  # a test names another one
 MOST_BYTES = 2**24
 """Of a request: a command line with its environment."""
 FRESH = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG", "FRESH_PROGRAM")
@@ -150,14 +152,21 @@ def become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115  # the stream of a whole process
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    option, name, *arguments = words_of(request["program"])
-    sys.path.insert(0, str(request["folder"]))
+    option, name, *arguments = words = words_of(request["program"])
+    if option == "-P":
+        _, option, name, *arguments = words
+    else:
+        sys.path.insert(0, str(request["folder"]))
     status: object = 1
     collect_seldom()
     try:
-        if option == "-m":
+        if option == "-m" and name in PACKAGES:
             sys.argv = [name, *arguments]
             status = importlib.import_module(f"{name}.__main__").main()
+        elif option == "-m":
+            sys.argv = [name, *arguments]
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
+            status = 0
         else:
             sys.argv = ["-c", *arguments]
             module = sys.modules["__main__"] = ModuleType("__main__")
@@ -178,7 +187,7 @@ def become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
 @cache
 def server() -> str:
     """Return the path of the socket of this process's server; the first call starts the server."""
-    path = Path(tempfile.mkdtemp(prefix="testbench-warm-")) / "socket"
+    path = Path(tempfile.mkdtemp(prefix="testbench-warm-", dir=TEMPORARY)) / "socket"
     command = [sys.executable, "-m", "tests.warm_programs", str(path)]
     # It ends when its standard input does, so with this process.
     process = subprocess.Popen(
@@ -201,9 +210,13 @@ def can_be_warm(program: Sequence[str], variables: Mapping[str, str]) -> bool:
     return (
         program[0] == sys.executable
         and (program[1] == "-c" or (program[1] == "-m" and program[2] in PACKAGES))
-        and variables.get("PYTHONPATH", "") in ("", str(ROOT))
-        and not any(name in variables for name in FRESH)
+        and suits_forks(variables)
     )
+
+
+def suits_forks(variables: Mapping[str, str]) -> bool:
+    """Return whether an environment asks for nothing that only a fresh process has."""
+    return variables.get("PYTHONPATH", "") in ("", str(ROOT)) and not any(name in variables for name in FRESH)
 
 
 class WarmProcess:

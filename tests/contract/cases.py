@@ -55,6 +55,11 @@ class AlgorithmCase(NamedTuple):
         return self.plan.topology
 
     @property
+    def has_trees(self) -> bool:
+        """Whether the algorithm is based on trees; needs no plan."""
+        return hasattr(self.entry, "make_trees")
+
+    @property
     def trees(self) -> Trees | None:
         """The trees of an algorithm that is based on trees."""
         trees = getattr(self.plan.algorithm, "trees", None)

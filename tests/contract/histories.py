@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from coordinator.history.journal import sorted_records, table
-from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import History, conclude
 from emunode.algorithms.tree_collective import TreeCollective
@@ -101,7 +100,7 @@ def duplicated_packets_make_no_hop_illegal(case: AlgorithmCase) -> None:
             peer = chance.choice([peer for _, peer in topology.adjacent(rank)])
             link = f"{topology.label(rank)}{chance.choice('~>')}{topology.label(peer)}"
             fault = f"duplicate:{link}:{chance.choice(['1', '0.5'])}"
-            broken = make_plan(plan.scenario.model_copy(update={"fault": (fault,)}))
+            broken = plan.with_faults([fault])
             rows, altered = played(broken)
             records = sorted_records([rows])
             history = History(table(records).lazy(), len(records), None, altered)
@@ -113,7 +112,7 @@ def duplicated_packets_make_no_hop_illegal(case: AlgorithmCase) -> None:
 # --- trees with one wrong child --------------------------------------------------------------------------------------
 
 
-@check(one_in=6, cases=[case for case in CASES if case.trees])
+@check(one_in=6, cases=[case for case in CASES if case.has_trees])
 def a_wrong_child_is_detected(case: AlgorithmCase) -> None:
     """The conformance suite of trees rejects every removal, addition, exchange or move of one child."""
     trees = case.trees

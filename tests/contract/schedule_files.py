@@ -1,10 +1,13 @@
 """Every algorithm as a schedule file: read again, the file has the same pairs, bytes and order as a run, or is refused."""
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from coordinator.reports.schedule_export import WRITERS
+import pytest
+
+from coordinator.reports import schedule_export
 from coordinator.schedules.base import FileVerdict, RefusedScheduleError, ScheduleFile
 from coordinator.schedules.registry import read_schedule
 from emunode.algorithms.base import Dependence
@@ -21,15 +24,22 @@ REASONS = (
 """Parts of the reasons why a schedule in fixed steps has no file of a format."""
 
 
-@check(6, ONCE)
+SMALLER = [case._replace(network="star:3") if case.network == "star:4" else case for case in ONCE]
+"""The files of 24 nodes have a hundred times as many operations as those of 6."""
+
+
+@check(6, SMALLER)
 def a_schedule_comes_back_from_its_files(case: AlgorithmCase) -> None:
     plan = case.plan
     written = set()
-    with TemporaryDirectory() as folder:
-        for kind, write in WRITERS.items():
+    read = cache(read_schedule)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        # Writers read their files too: once is enough.
+        patch.setattr(schedule_export, "read_schedule", read)
+        for kind, write in schedule_export.WRITERS.items():
             path = Path(folder) / f"one.{kind}"
             try:
-                file = read_schedule(write(plan, path).path, root=plan.spec.source)
+                file = read(write(plan, path).path, root=plan.spec.source)
             except ScenarioError as error:
                 _is_known(case, kind, error)
                 continue

@@ -131,7 +131,8 @@ PLANS = (
 VARIANTS: dict[type[Trees], Make] = {
     BalancedTrees: lambda topology: [BalancedTrees(topology), BalancedTrees(topology, topology.degree)],
     CoordinateReduction: lambda topology: (
-        list(orientations(topology)) if isinstance(topology, EisensteinJacobi) else []
+        # Some first units in either sense.
+        list(orientations(topology))[::5] if isinstance(topology, EisensteinJacobi) else []
     ),
     GrayPaths: lambda topology: [GrayPaths(topology), GrayPaths(topology, topology.degree)],
     GrownTree: lambda topology: [GrownTree(topology, ())],

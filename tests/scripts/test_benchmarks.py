@@ -24,8 +24,8 @@ from benchmarks.sections import control, peers, versions
 from benchmarks.subprocesses import ProgramError, run_program
 from coordinator.networks.control_tree import FAN_OUT, tree_parents
 from emunode.errors import ScenarioError
-from tests.command_line import ROOT, SECONDS, Running, command
-from tests.warm_emunode import server
+from tests.command_line import ROOT, SECONDS, Running, arguments
+from tests.warm_children import server
 
 QUICK = Options(turns=1, quick=True)
 
@@ -202,7 +202,7 @@ def no_peers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def descriptors() -> Iterator[None]:
     """Nothing that the test opens may be left open; its process may have a server of forked hosts."""
-    server()
+    server("emunode")
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208  # names, not paths
     yield
     assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
@@ -315,10 +315,18 @@ def test_a_malformed_file_is_not_overwritten(tmp_path: Path, capsys: pytest.Capt
     assert path.read_text() == "[]"
 
 
+BENCH = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "scripts")!r})
+from benchmarks.__main__ import main
+sys.exit(main())
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
-    line = f"benchmarks idle --turns 1000 --json {tmp_path / 'figures.json'}"
-    bench = Running(tmp_path, command(line), PYTHONPATH=ROOT / "scripts")
+    line = arguments(f"idle --turns 1000 --json {tmp_path / 'figures.json'}")
+    bench = Running(tmp_path, [sys.executable, "-c", BENCH, *line])
     bench.wait_for(lambda: bench.out, "output")
     children: list[psutil.Process] = []
     while not children:  # it starts processes all the time

@@ -1,16 +1,22 @@
 """The inputs that the fuzzer has kept in tests/corpus are processed again, without the fuzzer."""
 
+import sys
 from pathlib import Path
 
-from tests.command_line import ROOT, Ended, command, run_process
+from tests.command_line import ROOT, Ended, run_process
 
 CORPUS = ROOT / "tests" / "corpus"
+REPLAY = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "scripts")!r})
+from stress_tests.fuzzing.__main__ import main
+main()
+"""
 
 
 def replay(folder: Path) -> Ended:
     """Feed the targets with the inputs of a folder."""
-    line = command(f"stress_tests.fuzzing -replay {folder}")
-    return run_process(ROOT, line, PYTHONPATH=f"{ROOT}:{ROOT / 'scripts'}")
+    return run_process(ROOT, [sys.executable, "-c", REPLAY, "-replay", folder])
 
 
 def test_every_kept_input_is_accepted_or_refused_as_documented() -> None:

@@ -129,7 +129,7 @@ def test_hashes_are_the_same_in_other_surroundings(tmp_path: Path) -> None:
     """A sample of `scripts/stress everywhere`."""
     row = Row("hashes")
     there = Surroundings("all", {"PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "POSIX", "PYTHONUTF8": "0"})
-    cases = chosen(6)
+    cases = [case for case in chosen(6) if case[1].get("ranks_per_host") != 1]  # that is 24 processes
     line, more, expected = cases[0]
     compare(row, Path(sys.executable), there, [*cases, (line, more, "another")], tmp_path)
     assert row.wrong == [f"all: {line} {more or ''}: {expected}, recorded is another"]

@@ -1,5 +1,6 @@
 """Claims on bits: certified by trees, against measured shares of changed elements and against brute force."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 import numpy as np
@@ -65,9 +66,10 @@ def test_segments_change_bits_where_trees_say_so() -> None:
 def test_trees_tell_when_zero_ranks_change_bits(row: dict[str, str]) -> None:
     count, name = int(row["P"]), row["algorithm"]
     starts = [place.start for place in chunks(ELEMENTS, count)], [place.start for place in chunks(ELEMENTS, count + 4)]
+    # Elements in the same chunks have the same trees.
+    in_chunks = {tuple(bisect_right(each, element) - 1 for each in starts) for element in range(ELEMENTS)}
     same = True
-    for element in range(ELEMENTS):
-        few, more = (sum(start <= element for start in each) - 1 for each in starts)
+    for few, more in in_chunks:
         left = without(TREES[name](count + 4, more), count)
         same &= left is not None and left.canonical == TREES[name](count, few).canonical
     # Equal trees give equal bits, and among 240 elements other trees show.
@@ -101,7 +103,8 @@ def test_repeated_sends_leave_the_bits() -> None:
 
 @pytest.mark.parametrize("count", [4, 5, 6, 8, 24])
 def test_ranks_that_add_for_themselves_are_found(count: int, plugin: tuple[str, ...]) -> None:
-    for row in golden_rows("additions", "results", algorithm="local-own-first", P=str(count)):
+    rows = golden_rows("additions", "results", algorithm="local-own-first", P=str(count))
+    for row in rows if count < 24 else rows[::3]:
         kind, rounding = kind_of(row)
         more = {"rounding": "end"} if rounding is Rounding.END else {}
         case = Case(

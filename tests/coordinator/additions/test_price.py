@@ -28,11 +28,12 @@ def test_a_ring_costs_as_much_as_simulated(count: int) -> None:
             on_links, largest = on_links + size, max(largest, size)
             if hops == count - 1:
                 held[block] = size
-    summary = ring(count).summary
+    run = ring(count)
+    summary = run.summary
     assert summary["partial_result_bytes"] == on_links
     # Before its own block arrives, a rank holds one partial result at a time.
     assert summary["held_bytes"] == max(*held, largest)
-    assert ring(count).run.verdict == "holds"
+    assert run.run.verdict == "holds"
 
 
 @pytest.mark.parametrize("line", ["star:4 allreduce edt", "star:4 reduce bfs-tree", "fat-tree:4 allreduce bfs-tree"])

@@ -12,6 +12,7 @@ from coordinator.batch.draws import BLOCK, Draws
 from coordinator.batch.engine import BatchOutcome, batch_engine_of
 from coordinator.batch.point import PointEngine
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario import blocks
 from coordinator.scenario.fault_draws import FaultSites, draw, every_set, set_count
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
@@ -155,9 +156,13 @@ def test_malformed_blocks(text: str, message: str) -> None:
     ("topology", "algorithm", "text", "message"),
     [("hypercube:3", "sbt", "substar=1", "blocks of star graphs"), ("star:4", "edt", "subcube=1:1", "blocks of hypercubes"),
      ("hypercube:3", "sbt", "subcube=1:4", "at most 3"), ("star:4", "edt", "substar=10", "but only 9 may fail"),
-     ("hypercube:3", "sbt", "ball=1:3", "but only 0 may fail"), ("hypercube:12", "sbt", "ball=1:9", "more than 1,048,576")],
+     ("hypercube:3", "sbt", "ball=1:3", "but only 0 may fail"), ("hypercube:7", "sbt", "ball=1:2", "more than 1,000 nodes")],
 )  # fmt: skip
-def test_networks_without_such_blocks(topology: str, algorithm: str, text: str, message: str) -> None:
+def test_networks_without_such_blocks(
+    topology: str, algorithm: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert blocks.MOST_MEMBERS == 2**20
+    monkeypatch.setattr(blocks, "MOST_MEMBERS", 1_000)
     with pytest.raises(ScenarioError, match=message):
         _ = Case(f"{topology} broadcast {algorithm}", f"random:{text}").plan
 

@@ -76,7 +76,7 @@ def random_fault(random: Random, network: Topology, links: list[tuple[int, int]]
 def test_random_faults_over_reliable_links_are_followed(topology: str, collective: str, algorithm: str) -> None:
     network, random, judged = parse_topology(topology), Random(f"{topology} {algorithm}"), 0
     links = [(one, other) for one, _, other, _ in network.links()]
-    for _ in range(12):
+    for _ in range(8):
         faults = dict.fromkeys(random_fault(random, network, links) for _ in range(random.randint(1, 5)))
         values: dict[str, Any] = {
             "topology": topology, "collective": collective, "algorithm": algorithm, "reliable": True,

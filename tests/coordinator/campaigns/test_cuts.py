@@ -127,7 +127,8 @@ def test_cuts_and_runs_agree_on_every_set(
 ) -> None:
     """Runs go through all sets when none fails; else their failing sets are counted one by one."""
     scenario = Case(f"{topology} broadcast {algorithm} x={redundancy}", **values).scenario
-    certificate, (level,) = by_cuts(scenario, faults), by_cuts(scenario, faults).counts
+    certificate = by_cuts(scenario, faults)
+    (level,) = certificate.counts
     runs = by_runs(scenario, faults)
     (run_level,) = runs.counts
     decided = level.survived - level.undecided  # a set that leaves no receiver is undecided in a run

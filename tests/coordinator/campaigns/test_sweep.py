@@ -123,9 +123,9 @@ def test_varied_segments_tell_which_algorithms_change_bits(call: Call) -> None:
     found = call(f"{line} --vary segments=1..3 --metric distinct_results")
     assert "edt on star:4: 3 different results of 3 settings" in found.out
     assert "bfs-tree on star:4: 1 different result of 3 settings" in found.out
-    fixed = call(f"{line} --fixed-order --vary segments=1..3 --vary values=float32,bfloat16 --json")
+    fixed = call(f"{line} --fixed-order --vary segments=1,3 --vary values=float32,bfloat16 --json")
     by_type = {row["varied"]: row["result"] for row in fixed.data["rows"]}
-    assert {by_type[f"segments={count} values=float32"] for count in (1, 2, 3)} == {1}
+    assert {by_type[f"segments={count} values=float32"] for count in (1, 3)} == {1}
     assert by_type["segments=1 values=bfloat16"] == 2
 
 

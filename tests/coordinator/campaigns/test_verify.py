@@ -46,12 +46,11 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_true_campaigns_and_sweeps_verify(name: str, folders: dict[str, Path], call: Call) -> None:
-    found = tb.verify(folders[name])
-    assert (found.findings, found.undecided) == ([], False)
-    assert STATEMENTS[name] in found.statement
     ended = call("verify", folders[name])
     assert ended.status == 0
-    assert ended.out.splitlines()[-1] == f"{folders[name]}: verified: {found.statement}"
+    verdict, _, statement = ended.out.splitlines()[-1].removeprefix(f"{folders[name]}: ").partition(": ")
+    assert verdict == "verified"
+    assert STATEMENTS[name] in statement
 
 
 # --- forgeries -------------------------------------------------------------------------------------------------------

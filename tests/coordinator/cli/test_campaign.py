@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from coordinator.campaigns import tables
+from coordinator.campaigns import engines, tables
 from coordinator.scenario.model import make_scenario, read_scenario
 from coordinator.theory import reliability
 from emunode.algorithms.claims import Claim
@@ -60,10 +60,11 @@ def test_a_campaign_writes_figures_tables_and_trials(call: Call, tmp_path: Path)
     assert draws["faults"].max() == 1
 
 
-def test_mixed_draws_agree_with_all_sets(call: Call) -> None:
+def test_mixed_draws_agree_with_all_sets(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """One crashed and one byzantine node in S_4: 108 of the 506 sets are survived."""
+    monkeypatch.setattr(engines, "MOST_SAMPLE", 20)
     ended = [
-        call(f"campaign {THREE} --trials {trials} --faults '{draw}nodes=1;byzantine=1' --json")
+        call(f"campaign {THREE} --trials {trials} --faults '{draw}nodes=1;byzantine=1' --workers 1 --json")
         for trials, draw in ((120, ""), (506, "all:"))
     ]
     assert [each.status for each in ended] == [0, 0]
@@ -111,6 +112,7 @@ def test_a_wrong_theory_is_a_finding(
     call: Call, monkeypatch: pytest.MonkeyPatch, faults: str, exact: bool, figure: str
 ) -> None:
     """A theory just beside the figure for all sets, and one far enough off for a sample of 253."""
+    monkeypatch.setattr(engines, "MOST_SAMPLE", 20)
     expected = reliability.expected_delivery_ratio
 
     def wrong(*arguments: object) -> reliability.Expected:

@@ -13,6 +13,7 @@ from coordinator.cli.app import app
 from coordinator.cli.direct import COMMANDS, SWITCH, direct_call
 from coordinator.cli.given import texts_of
 from coordinator.scenario.model import OPTIONS
+from tests.assembled_commands import assemble_once
 
 FLAGS = sorted({*OPTIONS, *(name for own in COMMANDS.values() for name in own)})
 VALUES = st.sampled_from(["star:4", "3", "a=b", "a b", "{}", "[1]", "~/x", ".", "1e3", "TRUE", "é", "a,b"])
@@ -56,6 +57,7 @@ def call_of(patch: pytest.MonkeyPatch, command: str, words: Sequence[str], direc
         if call is not None:
             call()
     else:
+        assemble_once(patch)
         app([command, *words], exit_on_error=False, print_error=False, result_action="return_value")
     return calls[0] if calls else None
 

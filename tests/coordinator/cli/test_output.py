@@ -3,12 +3,21 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import command, environment, run_process
+from tests.command_line import arguments, command, environment, run_process
+from tests.warm_programs import make_shim
 
+LIMITED = """
+import resource, sys
+from coordinator.__main__ import main
+size = int(sys.argv.pop(1)) * 1024
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+main()
+"""
 RUN = "run --topology star:3 --collective broadcast --algorithm bfs-tree --driver memory"
 
 
@@ -61,8 +70,8 @@ def test_a_closed_stream_is_no_error(tmp_path: Path) -> None:
 )
 def test_output_on_a_full_disk_never_ends_with_status_1(tmp_path: Path, full: str, flags: str, status: int) -> None:
     redirection = ">/dev/full" if full == "stdout" else "2>/dev/full"
-    line = " ".join(command(f"coordinator {RUN} {flags}"))
-    ended = run_process(tmp_path, ["bash", "-c", f"{line} {redirection}"])
+    make_shim(tmp_path / "coordinator", "-m", "coordinator")
+    ended = run_process(tmp_path, ["bash", "-c", f"./coordinator {RUN} {flags} {redirection}"])
     assert ended.status == status
     assert "Traceback" not in ended.err
     if full == "stdout":
@@ -74,8 +83,8 @@ def test_output_on_a_full_disk_never_ends_with_status_1(tmp_path: Path, full: st
 @pytest.mark.parametrize(("workers", "kilobytes"), [(1, 8), (2, 1), (2, 40)])
 def test_a_campaign_on_a_full_disk_ends_with_one_line(tmp_path: Path, workers: int, kilobytes: int) -> None:
     grid = "--topology star:4 --algorithm edt --redundancy 3 --faults nodes=0..3 --trials 400 --out camp"
-    line = " ".join(command(f"coordinator campaign {grid} --workers", workers))
-    ended = run_process(tmp_path, ["bash", "-c", f"ulimit -f {kilobytes}; exec {line}"])
+    line = arguments(f"campaign {grid} --workers {workers}")
+    ended = run_process(tmp_path, [sys.executable, "-c", LIMITED, kilobytes, *line])
     assert ended.status == 4
     lines = [line for line in ended.err.splitlines() if not line.startswith("campaign: ")]
     assert lines == ["coordinator: operating system error: [Errno 27] File too large"]

@@ -2,12 +2,13 @@
 
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import ROOT, Running, command, fresh, run_process
+from tests.command_line import Running, arguments, command, fresh, run_process
 
 RUN = "run --topology star:3 --collective broadcast --algorithm bfs-tree --driver memory"
 FAILING = """
@@ -24,7 +25,14 @@ def fail(self, *arguments):
 
 setattr(ForwardRule, where, fail)
 """
-"""A `sitecustomize` module (host processes import it too): an algorithm with a bug."""
+"""A `sitecustomize` module of host processes: an algorithm with a bug."""
+PROGRAM = """
+import os, runpy
+os.environ["PYTHONPATH"] = os.getcwd() + ":" + os.environ["PYTHONPATH"]
+runpy.run_path("sitecustomize.py")  # a distribution may have a module of this name, which has been imported
+from coordinator.__main__ import main
+main()
+"""
 
 
 # --- an algorithm with a bug -----------------------------------------------------------------------------------------
@@ -45,8 +53,8 @@ def test_an_exception_in_an_algorithm_has_rank_step_and_line(
     tmp_path: Path, driver: str, where: str, rank: int, step: int
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(FAILING)
-    line = f"coordinator run --topology star:4 --collective broadcast --algorithm bfs-tree --driver {driver}"
-    ended = run_process(tmp_path, command(line), PYTHONPATH=f"{tmp_path}:{ROOT}", FAILING=where)
+    line = f"run --topology star:4 --collective broadcast --algorithm bfs-tree --driver {driver}"
+    ended = run_process(tmp_path, [sys.executable, "-c", PROGRAM, *arguments(line)], FAILING=where)
     assert (ended.status, ended.out) == (4, "")
     (line,) = [line for line in ended.err.splitlines() if not re.match(r"permutation star graph S_4: ", line)]
     assert re.fullmatch(

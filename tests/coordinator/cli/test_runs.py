@@ -35,6 +35,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return addresses
 
 
+@pytest.mark.draws
 def test_every_run_updates_the_index(call: Call, tmp_path: Path) -> None:
     first = call(f"run {FLOOD} --json").data["path"]
     second = call(f"run {FLOOD} --seed 7 --fault crash:213@1 --json").data["path"]

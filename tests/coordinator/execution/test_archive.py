@@ -65,7 +65,8 @@ def test_both_judges_agree_on_histories_with_one_wrong_row(tmp_path: Path) -> No
     changes: dict[str, Any] = {}
     for number, case in enumerate(FORGED):
         plan, records = case.plan, case.history
-        for name, mutation in MUTATIONS.items():
+        # The other half of the mutations in the next case.
+        for name, mutation in list(MUTATIONS.items())[number % 2 :: 2]:
             changed = mutation(plan, records, number * 7919 % len(records))
             if changed is not None:
                 changes[f"{case.name} {name}"] = plan, changed, ()
@@ -147,7 +148,11 @@ def test_altered_archives_are_wrong_or_unreadable(
 
 
 def test_a_bomb_is_refused_before_it_is_read(files: dict[str, bytes], tmp_path: Path) -> None:
-    ended = judge(write(tmp_path, files | {"journal.csv": bytes(300 << 20)}))
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as packed:
+        for name, data in files.items():
+            packed.writestr(name, data)
+        packed.getinfo("journal.csv").file_size = 300 << 20  # written when the archive is closed
+    ended = judge(tmp_path / "run.zip")
     assert (ended.status, "it has more than 268435456 bytes" in ended.out) == (2, True)
 
 

@@ -32,14 +32,14 @@ CERTIFICATES: dict[str, tuple[str, Data, Path]] = {
         "hypercube:3 broadcast nesbt redundancy=3", {"faults": "nodes<=2", "method": "runs"}, CUT_CHECKER
     ),
     "bit rows": (
-        "star:4 broadcast edt redundancy=2", {"faults": "nodes<=2", "method": "runs", "engine": "exact"}, CUT_CHECKER
+        "star:3 broadcast edt redundancy=2", {"faults": "nodes<=2", "method": "runs", "engine": "exact"}, CUT_CHECKER
     ),
     "a sample": (
         "star:3 broadcast edt redundancy=2 driver=local", {"faults": "nodes<=1", "method": "runs", "sample": 1}, CUT_CHECKER
     ),
     "repair": ("hypercube:2 broadcast sbt repair=next-port", {"faults": "links<=1"}, HISTORY_CHECKER),
-    "reliable links": ("hypercube:3 broadcast sbt reliable=true", {"faults": "links<=1@2-3"}, HISTORY_CHECKER),
-    "nodes that choose": ("hypercube:3 broadcast flood", {"faults": "links<=1"}, HISTORY_CHECKER),
+    "reliable links": ("hypercube:2 broadcast sbt reliable=true", {"faults": "links<=1@2-3"}, HISTORY_CHECKER),
+    "nodes that choose": ("hypercube:2 broadcast flood", {"faults": "links<=1"}, HISTORY_CHECKER),
     "sums": ("hypercube:2 reduce sbt", {"faults": "links<=1"}, HISTORY_CHECKER),
     "no receiver": ("hypercube:2 broadcast flood", {"faults": "nodes=3"}, HISTORY_CHECKER),
     "no receiver on fixed paths": (
@@ -82,8 +82,8 @@ def test_each_kind_of_certificate_has_a_checker(name: str, tmp_path: Path, call:
     assert (ended.status, ended.err) == (0, ""), ended.out
     assert f"{archive}: right: {stored(name)['verdict']}" in ended.out
     # The other checker finds nothing wrong in the parts that it judges.
-    others = {judge(checker, archive).status for checker in (CUT_CHECKER, HISTORY_CHECKER)}
-    assert others <= {0, 3}
+    (other,) = {CUT_CHECKER, HISTORY_CHECKER} - {CERTIFICATES[name][2]}
+    assert judge(other, archive).status in (0, 3)
 
 
 @pytest.mark.exhaustive(one_in=4)
@@ -98,16 +98,18 @@ def test_both_judges_agree_on_forged_certificates(name: str, tmp_path: Path) -> 
 
 def test_the_second_judge_found_numbers_that_were_not_verified(tmp_path: Path) -> None:
     """Sums of lost nodes, and histories of sets that are not of their level, passed as verified."""
+    forged: dict[str, Data] = {}
     for name, level in (("fixed paths", 1), ("nodes that choose", 0)):
         data = json.loads(json.dumps(stored(name)))
         data["levels"][level]["lost"] += 1
         other = json.loads(json.dumps(stored(name)))
         other["levels"][1]["histories"][0] = other["levels"][0]["histories"][0]
-        (folder := tmp_path / name).mkdir()
-        forged = {f"{name}: lost": data, f"{name}: a set of another level": other}
-        assert certificate_disagreements(forged, folder) == []
-        assert verify_certificate(folder / "0.json").findings
-        assert any("not one of its sets" in line for line in verify_certificate(folder / "1.json").findings)
+        forged |= {f"{name}: lost": data, f"{name}: a set of another level": other}
+    assert certificate_disagreements(forged, tmp_path) == []
+    for number in (0, 2):
+        assert verify_certificate(tmp_path / f"{number}.json").findings
+        findings = verify_certificate(tmp_path / f"{number + 1}.json").findings
+        assert any("not one of its sets" in line for line in findings)
 
 
 def test_altered_archives_of_certificates(tmp_path: Path, call: Call) -> None:

@@ -14,7 +14,7 @@ from tests.scenarios import Case
 
 def by_enumeration(line: str, faults: list[str], rank: Rank) -> int | None:
     """Run with the faults up to every step; a node is served if the journal has a first arrival of every segment."""
-    for step in range(10):
+    for step in range(1 + max(int(fault.rpartition("@")[2]) for fault in faults)):
         kept = [fault for fault in faults if int(fault.rpartition("@")[2]) <= step]
         journal = Case(line, *kept).journal
         received = journal.filter(pl.col("receiver") == rank, pl.col("outcome") == "first")

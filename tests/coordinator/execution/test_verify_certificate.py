@@ -152,18 +152,17 @@ def test_sets_that_are_too_many_to_run_again_are_undecided(tmp_path: Path, monke
     assert (found.findings, found.undecided) == ([], True)
 
 
-@pytest.mark.parametrize("survived", [None, [0, 35]])
-def test_a_violated_certificate_does_not_pass_as_undecided(tmp_path: Path, survived: list[int] | None) -> None:
+def test_a_violated_certificate_does_not_pass_as_undecided(tmp_path: Path) -> None:
     path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=3", runs=True)
     assert verify_certificate(path).findings == []
     data = json.loads(path.read_text())
     forget(data)
-    if survived is not None:
+    for survived in (data["levels"][3]["survived"], [0, 35]):
         data["levels"][3]["survived"] = survived
-    path.write_text(json.dumps(data))
-    findings = verify_certificate(path).findings
-    assert any("there is no counterexample, and some sets fail: nodes=3" in finding for finding in findings)
-    assert "verdict is undecided, and it should be violated" in findings
+        path.write_text(json.dumps(data))
+        findings = verify_certificate(path).findings
+        assert any("there is no counterexample, and some sets fail: nodes=3" in finding for finding in findings)
+        assert "verdict is undecided, and it should be violated" in findings
 
 
 def test_too_many_sets_are_searched_for_one_that_fails(

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.grading import system_calls
 from coordinator.grading.layers import Layer
-from tests.command_line import ROOT
+from tests.command_line import ROOT, Ended, run_process
 from tests.coordinator.grading.escapes import ESCAPES
 from tests.coordinator.grading.submissions import flood
 
@@ -49,7 +49,8 @@ def tried(user: int | None, layers: tuple[Layer, ...], escapes: tuple[str, ...] 
 
 
 WITHOUT_CALLS: Final = """
-import os, sys
+import sys
+from coordinator.cli.invoke import main
 from coordinator.grading import system_calls as calls
 from emunode import runtime as libc
 code, *numbers = map(int, sys.argv[1].split(","))
@@ -59,12 +60,11 @@ for number in numbers:
 calls.program = lambda *_: [*program, (calls.RETURN, 0, 0, calls.ALLOW)]
 libc.call("prctl", 38, 1, 0, 0, 0)
 calls.install(calls.architecture())
-os.execv(sys.executable, [sys.executable, "-m", "coordinator", "check", *sys.argv[2:]])
+sys.exit(main(["check", *sys.argv[2:]]))
 """
 """Runs the command in a machine without some system calls: an old kernel, or a container that forbids them."""
 
 
-def checked_without(calls: str, file: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+def checked_without(calls: str, file: Path, *flags: str) -> Ended:
     file.write_text(flood())
-    command = [sys.executable, "-c", WITHOUT_CALLS, calls, str(file), "--topology", "star:3", *flags]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    return run_process(ROOT, [sys.executable, "-c", WITHOUT_CALLS, calls, file, "--topology", "star:3", *flags])

@@ -10,6 +10,6 @@ from tests.coordinator.grading.confinement_support import checked_without, needs
 @needs_filter
 def test_grade_says_which_layers_did_not_hold(tmp_path: Path) -> None:
     done = checked_without(f"{errno.ENOSYS},444", tmp_path / "mine.py")
-    assert done.returncode == 0, done.stderr
-    assert "not confined by: Landlock (landlock_create_ruleset: Function not implemented)" in done.stdout
-    assert re.search(r"^confined by: resource limits, .*system call filter, audit hook$", done.stdout, re.MULTILINE)
+    assert done.status == 0, done.err
+    assert "not confined by: Landlock (landlock_create_ruleset: Function not implemented)" in done.out
+    assert re.search(r"^confined by: resource limits, .*system call filter, audit hook$", done.out, re.MULTILINE)

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
@@ -12,7 +11,7 @@ import pytest
 from coordinator.grading import system_calls
 from coordinator.grading.layers import Layer
 from coordinator.grading.system_calls import ARCHITECTURES
-from tests.command_line import ROOT
+from tests.command_line import ROOT, run_process
 from tests.coordinator.grading.confinement_support import ANOTHER_USER, IS_ROOT, checked_without, needs_filter, tried
 from tests.coordinator.grading.submissions import flood, graded
 
@@ -21,26 +20,27 @@ from tests.coordinator.grading.submissions import flood, graded
 def test_submission_is_not_executed_without_required_confinement(tmp_path: Path) -> None:
     unshare = 272 if system_calls.architecture() is ARCHITECTURES["x86_64"] else 97
     done = checked_without(f"{errno.EPERM},{unshare}", tmp_path / "mine.py", "--json", "--require-confinement")
-    assert done.returncode == 4
-    message = json.loads(done.stdout)["error"]["message"]
+    assert done.status == 4
+    message = json.loads(done.out)["error"]["message"]
     assert (
         "was not executed, since this machine does not confine it fully: no sealed root (unshare: Operation" in message
     )
     assert all(f"{layer} (" in message for layer in (Layer.NETWORK, Layer.IPC, Layer.PROCESSES, Layer.USER_NAMESPACE))
     done = checked_without(f"{errno.EPERM},{unshare}", tmp_path / "mine.py", "--json")
-    record = json.loads(done.stdout)
-    assert (done.returncode, record["verdict"]) == (0, "pass")
+    record = json.loads(done.out)
+    assert (done.status, record["verdict"]) == (0, "pass")
     assert record["not_protected"]["process namespace"] == "unshare: Operation not permitted"
     assert "system call filter" in record["protection"]
 
 
 WITHOUT_RIGHT: Final = """
-import os, sys
+import sys
+from coordinator.cli.invoke import main
 from emunode import runtime as libc
 libc.call("prctl", 24, 21, 0, 0, 0)
-os.execv(sys.executable, [sys.executable, "-m", "coordinator", "check", *sys.argv[1:]])
+sys.exit(main(["check", *sys.argv[1:]]))
 """
-"""Runs the command without CAP_SYS_ADMIN, as root in a container does."""
+"""Runs the command with programs that lack CAP_SYS_ADMIN, as those of root in a container do."""
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="no other user has this right")
@@ -50,10 +50,9 @@ def test_root_without_its_rights_makes_namespaces_as_others_do(tmp_path: Path) -
         pytest.skip(f"other users have no namespaces here: {reason}")
     file = tmp_path / "mine.py"
     file.write_text(flood())
-    command = [sys.executable, "-c", WITHOUT_RIGHT, str(file), "--topology", "star:3", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
-    record = json.loads(done.stdout)
-    assert (done.returncode, record["verdict"]) == (0, "pass")
+    done = run_process(ROOT, [sys.executable, "-c", WITHOUT_RIGHT, file, "--topology", "star:3", "--json"])
+    record = json.loads(done.out)
+    assert (done.status, record["verdict"]) == (0, "pass")
     assert {"sealed root", "process namespace", "network namespace", "IPC namespace"} <= {*record["protection"]}
     # In its namespace of users there is no other user.
     assert [*record["not_protected"]] == ["other user"]

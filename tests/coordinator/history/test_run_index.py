@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -169,27 +170,37 @@ def test_only_runs_in_the_folder_of_runs_are_listed(empty_folder: Path) -> None:
 # --- several processes -----------------------------------------------------------------------------------------------
 
 WRITE = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 from coordinator.history.run_index import write_index
 from coordinator.reports.index_page import index_page
-root, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+root, (name, *others), count = Path(sys.argv[1]), sys.argv[2].split(), int(sys.argv[3])
 {patch}
 print("ready", flush=True)
 input()
+children = []
+for other in others:
+    children.append(os.fork())
+    if not children[-1]:
+        name, children = other, []
+        break
 for number in range(count):
     folder = root / name / str(number)
     folder.mkdir(parents=True)
     (folder / "summary.json").write_text(sys.argv[4])
     write_index(root, index_page)
+sys.exit(any(os.waitpid(child, 0)[1] for child in children))
 """
 HALT_BEFORE_RENAMING = "Path.replace = lambda *_: (print('halted', flush=True), input())"
 
 
-def writer(root: Path, name: str, count: int, patch: str = "") -> subprocess.Popen[str]:
-    """Return a process that adds runs and updates the index after each of them, once it is given a line."""
+def writer(root: Path, names: str, count: int, patch: str = "") -> subprocess.Popen[str]:
+    """Return a process that adds runs and updates the index after each of them, once it is given a line.
+
+    For each further name it does so in a forked process.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-c", WRITE.format(patch=patch), root, name, str(count), json.dumps(SUMMARY)],
+        [sys.executable, "-c", WRITE.format(patch=patch), root, names, str(count), json.dumps(SUMMARY)],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -207,21 +218,21 @@ def begin(process: subprocess.Popen[str]) -> None:
 
 
 def test_two_processes_write_the_index_at_once(tmp_path: Path) -> None:
-    writers = [writer(tmp_path, name, 12) for name in ("a", "b")]
-    for process in writers:
-        begin(process)
+    writers = writer(tmp_path, "a b", 8)
+    begin(writers)
     seen, deadline = 0, time.monotonic() + SECONDS
-    while any(process.poll() is None for process in writers):
+    while writers.returncode is None:
         assert time.monotonic() < deadline
+        with suppress(subprocess.TimeoutExpired):
+            writers.wait(0.01)
         if (tmp_path / INDEX).exists():
             assert (tmp_path / INDEX).read_text().endswith("</html>")
             assert len(listed(tmp_path / INDEX)) >= seen, "a run was lost"
             seen = len(listed(tmp_path / INDEX))
-    assert [process.wait() for process in writers] == [0, 0]
-    assert sorted(listed(tmp_path / INDEX)) == sorted(f"{name}/{number}" for name in "ab" for number in range(12))
+    assert writers.returncode == 0
+    assert sorted(listed(tmp_path / INDEX)) == sorted(f"{name}/{number}" for name in "ab" for number in range(8))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", INDEX]
-    for process in writers:
-        process.communicate()
+    writers.communicate()
 
 
 def test_a_killed_writer_leaves_a_valid_index(tmp_path: Path) -> None:

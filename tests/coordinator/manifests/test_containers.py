@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.command_line import SECONDS, Call, environment, free_port
+from tests.command_line import SECONDS, Call, Running, free_port
 from tests.coordinator.manifests.support import KINDS, SCENARIO
 from tests.scenarios import Case
 
@@ -22,14 +22,14 @@ def file_of(kind: str, call: Call) -> Any:
     return yaml.safe_load(ended.out)
 
 
-def start(command: list[str], folder: Path, port: int) -> "subprocess.Popen[bytes]":
+def start(command: list[str], folder: Path, port: int) -> Running:
     """Start the command of a service, with files below a folder and the coordinator on this machine."""
     places = {"0.0.0.0:7000": f"127.0.0.1:{port}", "=coordinator:7000": f"=127.0.0.1:{port}"}
     places |= dict.fromkeys(("=/token/", "=/run/secrets/", "=/runs/"), f"={folder}/")
     words = [sys.executable, "-m", *command]
     for word, ours in places.items():
         words = [each.replace(word, ours) for each in words]
-    return subprocess.Popen(words, cwd=folder, env=environment(XDG_STATE_HOME=folder / "state"))
+    return Running(folder, words, XDG_STATE_HOME=folder / "state")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,11 +42,10 @@ def test_the_services_have_the_journal_of_memory(kind: str, call: Call, tmp_path
     commands += [services["host"]["command"]] * services["host"]["deploy"]["replicas"]
     processes = [start(command, tmp_path, port) for command in commands]
     try:
-        assert [process.wait(SECONDS) for process in processes] == [0] * 5
+        assert [process.end().status for process in processes] == [0] * 5
     finally:
         for process in processes:
-            process.kill()
-            process.wait()
+            process.close()
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["journal_hash"] == Case("star:4 broadcast edt").summary["journal_hash"]
 

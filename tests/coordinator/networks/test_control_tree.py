@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+from collections import Counter
 from itertools import pairwise
 from math import ceil, log
 from pathlib import Path
@@ -31,7 +32,7 @@ def depths(parents: list[int]) -> list[int]:
 @pytest.mark.parametrize("hosts", [1, 2, 16, 17, 200, 1000, 10_000])
 def test_a_tree_has_few_children_and_few_levels(hosts: int, fan_out: int) -> None:
     parents = tree_parents(hosts, fan_out)
-    assert max(parents.count(parent) for parent in {*parents}) <= fan_out
+    assert max(Counter(parents).values()) <= fan_out
     # A full tree of d levels has f + f^2 + .. + f^d hosts.
     least = ceil(log(hosts * (fan_out - 1) / fan_out + 1, fan_out) - 1e-9)
     assert max(depths(parents)) in (least, least + 1)
@@ -64,11 +65,11 @@ def small_tree(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 LINES = (
-    "hypercube:4 allgather sbt messages=3",
-    "star:4 broadcast edt messages=3 fault=loss:1234~2134:0.5@2",
-    "star:4 broadcast flood fault=crash:2134@2 fault=recover:2134@4 fault=hang:3214@3-4",
+    "hypercube:3 allgather sbt messages=3",
+    "star:3 broadcast edt messages=3 fault=loss:123~213:0.5@2",
+    "star:3 broadcast flood messages=3 fault=crash:213@2 fault=recover:213@4 fault=hang:321@3-4",
     "star:4 broadcast edt redundancy=3 fault=byzantine:2134",
-    "star:4 broadcast edt fault_knowledge=detect:1 on_failure=shrink fault=crash:2134@2",
+    "star:3 broadcast edt fault_knowledge=detect:1 on_failure=shrink fault=crash:213@2",
 )
 
 
@@ -98,7 +99,7 @@ def test_a_broken_host_in_the_middle_is_named(
     monkeypatch.setattr(HostNetwork, "step", broken)
     assert tree_parents(16, 2)[1] == 0, "host 1 is in the middle"
     case = Case("hypercube:4 broadcast flood messages=9", driver="local", ranks_per_host=1)
-    found = run(case.plan, DirectorySink(tmp_path / "out"))
+    found = run(case.plan, DirectorySink(tmp_path / "out", draw=False))
     undecided = str(found.summary["undecided_because"])
     assert reason in undecided
     assert re.search(r"\bhost 1 \(process|answer: 1\b", undecided)

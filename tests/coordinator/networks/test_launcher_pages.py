@@ -12,6 +12,7 @@ import pytest
 from tests.cluster_support import MPIRUNS, WHEEL_MPIRUNS, needs, slurm_cluster, ssh_server
 from tests.command_line import ROOT, free_port, run_process
 from tests.test_docs import blocks
+from tests.warm_programs import make_shim
 
 HOW_TO = ROOT / "docs" / "how-to"
 
@@ -31,6 +32,8 @@ def execute(
         shim = shims / name
         shim.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         shim.chmod(0o755)
+    for name in ("coordinator", "emunode"):
+        make_shim(shims / name, "-m", name)
     path = f"{shims}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = 0
     for block in blocks(HOW_TO / page, "sh"):

@@ -98,7 +98,7 @@ def test_a_run_with_faults_that_ends_early_leaves_nothing(
     values = VALUES | {"startup": "500ms"}
     scenario = make_scenario(values | ONE_EACH | {"fault": ["crash:111@900ms", "hang:110@700ms-5s"]})
     sender_of_signal = SignalSender(number, target)
-    result = run(make_plan(scenario), DirectorySink(tmp_path / "run"), sender_of_signal)
+    result = run(make_plan(scenario), DirectorySink(tmp_path / "run", draw=False), sender_of_signal)
     assert sender_of_signal.done
     assert result.exit_status == 3
     assert because in str(result.summary["undecided_because"])

@@ -1,6 +1,7 @@
 """One run cache for each test process, in memory: the tests of all papers share runs."""
 
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.run_store import RunStore
 from coordinator.planning.plan import Plan
+from tests.paper_support import Sections, carry_out
 
 
 @dataclass(frozen=True)
@@ -41,3 +43,9 @@ class MemoryRunCache(RunCache):
 @pytest.fixture(scope="session")
 def run_cache() -> RunCache:
     return MemoryRunCache(RunStore(Path("nowhere"), None))
+
+
+@pytest.fixture(scope="session")
+def sections(run_cache: RunCache) -> Sections:
+    """The sections of a reproduction at a size, built once: for tests that change none of its numbers."""
+    return cache(partial(carry_out, run_cache))

@@ -46,7 +46,7 @@ from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
-from tests.paper_support import carry_out, figures_of, golden, require_sound, table_at, tables_of
+from tests.paper_support import Sections, figures_of, golden, require_sound, table_at, table_in, tables_of
 
 REPRODUCTIONS = (
     johnsson_ho.graphs.REPRODUCTION,
@@ -66,8 +66,8 @@ SMALL = [(about, n) for about in REPRODUCTIONS for n in (2, 3) if n == 3 or abou
 
 @pytest.mark.exhaustive(one_in=7)
 @pytest.mark.parametrize(("about", "n"), SMALL, ids=lambda value: getattr(value, "name", str(value)))
-def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, run_cache: RunCache) -> None:
-    tables = tables_of(carry_out(run_cache, about, n)).values()
+def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, sections: Sections) -> None:
+    tables = tables_of(sections(about, n)).values()
     assert tables
     for table in tables:
         assert table.rows, table.title
@@ -206,8 +206,8 @@ def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(
 PACKETS_17 = (1, 60, 240)
 
 
-def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> None:
-    tables = tables_of(carry_out(run_cache, ipsc.REPRODUCTION, 3)).values()
+def test_times_of_the_ipsc_match_the_expected_numbers(sections: Sections) -> None:
+    tables = tables_of(sections(ipsc.REPRODUCTION, 3)).values()
     for table in tables:
         assert table.rows, table.title
         require_sound(table)
@@ -234,14 +234,14 @@ def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> No
             assert some == pytest.approx([values[3]] * 2, abs=0.06)
 
 
-def test_cycles_between_packets_on_a_port_are_measured(run_cache: RunCache) -> None:
+def test_cycles_between_packets_on_a_port_are_measured(sections: Sections) -> None:
     """SBT returns to a port after two cycles, SBnT after n: the paper's reason for figure 18."""
-    rows = table_at(run_cache, ipsc.REPRODUCTION, 3, "Figure 18").rows
+    rows = table_in(sections(ipsc.REPRODUCTION, 3), "Figure 18").rows
     assert {(row["graph"], row["measured every"]) for row in rows} == {("SBT", 2), ("SBnT", 3)}
 
 
-def test_figures_draw_every_prediction_and_measurement(run_cache: RunCache) -> None:
-    figures = figures_of(carry_out(run_cache, ipsc.REPRODUCTION, 3))
+def test_figures_draw_every_prediction_and_measurement(sections: Sections) -> None:
+    figures = figures_of(sections(ipsc.REPRODUCTION, 3))
     assert [figure.title for figure in figures] == [f"Figure {number}" for number in range(15, 20)]
     assert figures[0].svg.count("<title>Q_3: ") == len(ipsc.PACKETS_15)
     assert "var(--blue)" in figures[0].svg
@@ -272,15 +272,15 @@ def test_the_printed_speed_up_depends_on_the_number_of_packets() -> None:
 
 @pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("about", REPRODUCTIONS, ids=lambda about: about.name)
-def test_only_rows_with_a_measurement_hold(about: Reproduction, run_cache: RunCache) -> None:
-    for title, table in tables_of(carry_out(run_cache, about, 3)).items():
+def test_only_rows_with_a_measurement_hold(about: Reproduction, sections: Sections) -> None:
+    for title, table in tables_of(sections(about, 3)).items():
         for row in table.rows:
             measured = [row[column] for column in ("measured", "on the links") if column in row]
             assert row["verdict"] != "holds" or not measured or measured[0] is not None, (title, row)
 
 
-def test_the_two_rooted_tree_of_table_10_is_not_measured(run_cache: RunCache) -> None:
-    table = table_at(run_cache, allgather.REPRODUCTION, 3, "Table 10")
+def test_the_two_rooted_tree_of_table_10_is_not_measured(sections: Sections) -> None:
+    table = table_in(sections(allgather.REPRODUCTION, 3), "Table 10")
     assert {row["graph"]: row["verdict"] for row in table.rows}["TCBT"] == "evaluated"
     assert table.statuses.count("holds") == len(table.rows) - 1
 
@@ -333,8 +333,8 @@ def test_the_number_of_parts_follows_from_the_choice_of_trees(run_cache: RunCach
 # --- tables 6, 18 and 19 ---------------------------------------------------------------------------------------------
 
 
-def test_table_6_has_the_rows_of_nrsbt_over_one_port(run_cache: RunCache) -> None:
-    table = table_at(run_cache, broadcast.REPRODUCTION, 3, "Table 6")
+def test_table_6_has_the_rows_of_nrsbt_over_one_port(sections: Sections) -> None:
+    table = table_in(sections(broadcast.REPRODUCTION, 3), "Table 6")
     rows = [row for row in table.rows if (row["ports"], row["graph"]) == ("one-port", "nRSBT")]
     assert [row["paper"] for row in rows] == ["3/4", "3", f"1 {ERRATUM}", "3"]
     assert [row["measured"] for row in rows[::2]] == [0.75, 1.25]
@@ -364,8 +364,8 @@ def test_the_constant_of_table_18(run_cache: RunCache) -> None:
     assert (2 * pi) ** -0.5 < shares[-1] < 0.41
 
 
-def test_the_misprinted_packet_size_of_table_19_is_marked(run_cache: RunCache) -> None:
-    table = table_at(run_cache, summary.REPRODUCTION, 3, "the other problems")
+def test_the_misprinted_packet_size_of_table_19_is_marked(sections: Sections) -> None:
+    table = table_in(sections(summary.REPRODUCTION, 3), "the other problems")
     marked = [row for row in table.rows if str(row["B_opt / M, paper"]).endswith(ERRATUM)]
     assert {str(row["graph"]) for row in marked} == {"SBnT, n-port", "nRSBT, n-port", "nESBT, n-port"}
     assert len(marked) == 5
@@ -396,8 +396,8 @@ def test_the_paper_names_the_port_models() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
-def test_every_lemma_of_the_graphs_holds(n: int, run_cache: RunCache) -> None:
-    table = table_at(run_cache, graphs.REPRODUCTION, n, "Lemmas")
+def test_every_lemma_of_the_graphs_holds(n: int, sections: Sections) -> None:
+    table = table_in(sections(graphs.REPRODUCTION, n), "Lemmas")
     require_sound(table)
     found = {row["statement"] for row in table.rows}
     wanted = {f"lemma 3.{number}" for number in (16, 22, 23, 27)} | {"corollary 3.2", "corollary 3.5"}
@@ -448,11 +448,11 @@ def replace_parents(trial: CachedRun, parents: dict[int, int]) -> CachedRun:
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_variants_of_one_port_take_the_cycles_of_section_4_1(n: int, run_cache: RunCache) -> None:
+def test_variants_of_one_port_take_the_cycles_of_section_4_1(n: int, run_cache: RunCache, sections: Sections) -> None:
     """Theorem 4.3 for 60 packets: 2 60 + n - 1; BRG beside receiving: 60 + N - 2."""
     title = "Section 4.1: T where"
     if n == 3:
-        table = table_at(run_cache, broadcast.REPRODUCTION, n, title)
+        table = table_in(sections(broadcast.REPRODUCTION, n), title)
     else:  # without the other tables, which take a hundred runs
         table = Table(title, broadcast._times(replace(run_cache, sizes=[n]), broadcast.of_table("4.1")))
     require_sound(table)
@@ -478,8 +478,8 @@ def test_packets_of_nrsbt_add_up_to_the_lower_bound() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_statements_without_a_table_in_the_report_hold(about: Reproduction, title: str, run_cache: RunCache) -> None:
-    table = table_at(run_cache, about, 3, title)
+def test_statements_without_a_table_in_the_report_hold(about: Reproduction, title: str, sections: Sections) -> None:
+    table = table_in(sections(about, 3), title)
     require_sound(table)
     assert set(table.statuses) == {"holds"}
 

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,8 +21,9 @@ from coordinator.papers.run_cache import RunCache
 from coordinator.papers.run_store import FOLDER, open_run_store
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
+from tests.command_line import run_process
 
-PAPER = ["reproduce", "johnsson-ho-allgather", "--n", "2"]
+PAPER = ["reproduce", "hussain-figures"]
 BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree"}
 
 
@@ -70,15 +70,15 @@ def test_an_interrupted_reproduction_continues_where_it_stopped(
     total = int(re.findall(r"^(\d+) runs", capsys.readouterr().out, re.MULTILINE)[0])
     out = tmp_path / "parts"
     with monkeypatch.context() as patch:
-        interrupt_at(6, patch)
+        interrupt_at(3, patch)
         assert main([*PAPER, "--out", str(out)]) == 130
-    assert len([*(out / FOLDER).glob("*.json")]) == 5
+    assert len([*(out / FOLDER).glob("*.json")]) == 2
     assert f"the same command continues with the runs in {out / FOLDER}" in capsys.readouterr().err
     capsys.readouterr()
     assert main([*PAPER, "--out", str(out)]) == 0
     output = capsys.readouterr()
-    assert f"reproduce: {total} runs, 5 of them kept from before, about" in output.err
-    assert f"{total} runs (5 kept from before), " in output.out
+    assert f"reproduce: {total} runs, 2 of them kept from before, about" in output.err
+    assert f"{total} runs (2 kept from before), " in output.out
     assert files_of(out) == files_of(tmp_path / "whole")
     assert not (out / FOLDER).exists()
 
@@ -102,15 +102,16 @@ main(sys.argv[1:])
 
 
 def test_a_killed_process_leaves_its_runs(tmp_path: Path, made: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [*PAPER, "--out", str(tmp_path)]
-    ended = subprocess.run([sys.executable, "-c", KILLED_AFTER_THREE, *arguments], capture_output=True, check=False)
-    assert ended.returncode == -signal.SIGKILL
-    assert len([*(tmp_path / FOLDER).glob("*.json")]) == 3
+    out = tmp_path / "out"
+    arguments = [*PAPER, "--out", str(out)]
+    ended = run_process(tmp_path / "elsewhere", [sys.executable, "-c", KILLED_AFTER_THREE, *arguments])
+    assert ended.status == -signal.SIGKILL
+    assert len([*(out / FOLDER).glob("*.json")]) == 3
     assert main(arguments) == 0
     announced = re.search(r"reproduce: (\d+) runs, 3 of them kept from before", capsys.readouterr().err)
     assert announced
     assert len(made) == int(announced[1]) - 3
-    assert not (tmp_path / FOLDER).exists()
+    assert not (out / FOLDER).exists()
 
 
 def keep_one(out: Path) -> Path:

@@ -5,16 +5,15 @@ from dataclasses import replace
 import pytest
 
 from coordinator.papers.johnsson_ho import timed_speedup
-from coordinator.papers.run_cache import open_run_cache
+from coordinator.papers.run_cache import RunCache
 from tests.paper_support import golden
 
 
-def test_the_timed_speed_up_matches_theory() -> None:
+def test_the_timed_speed_up_matches_theory(run_cache: RunCache) -> None:
     """Compared with the closed forms of the golden file."""
     predicted = golden("hypercube", "ipsc_broadcast_prediction")
     by_n = {int(row["n"]): row for row in predicted if row["P=packets"] == "60"}
-    with open_run_cache() as run_cache:
-        found = list(timed_speedup.rows(replace(run_cache, sizes=timed_speedup.REPRODUCTION.sizes), driver="memory"))
+    found = list(timed_speedup.rows(replace(run_cache, sizes=timed_speedup.REPRODUCTION.sizes), driver="memory"))
     assert [row["n"] for row in found] == sorted(by_n)
     for row in found:
         expected = by_n[int(str(row["n"]))]

@@ -16,6 +16,17 @@ from tests.cluster_support import needs
 from tests.command_line import run_process
 from tests.scenarios import Case
 
+PLACEMENTS = ("blocks", "round-robin")
+RUNS = """
+import sys
+from pathlib import Path
+from coordinator.cli.invoke import main
+for placement in sys.argv[1].split(","):
+    assert main([*sys.argv[2:], "--placement", placement, "--out", placement, "--quiet"]) == 0
+    (line,) = (line for line in Path("/proc/net/dev").read_text().splitlines() if "wire:" in line)
+    Path(placement, "wire").write_text(line.partition(":")[2])
+"""
+"""Runs a scenario with several placements, and writes the counters of the wire after each into its folder."""
 MACHINES = {"tb-one": "10.177.0.2", "tb-two": "10.177.0.3"}
 SCENARIO = "star:4 broadcast edt messages=10 message_bytes=8000"
 FLAGS = (
@@ -52,10 +63,10 @@ def ssh(tmp_path: Path) -> Iterator[Path]:
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True, timeout=30)
 
 
-def bytes_on_the_wire() -> int:
-    """Return the bytes that have crossed the wire in both directions."""
-    (link,) = json.loads(ip("-n", "tb-one", "-json", "-statistics", "link", "show", "wire"))
-    return int(link["stats64"]["rx"]["bytes"]) + int(link["stats64"]["tx"]["bytes"])
+def bytes_on_the_wire(folder: Path) -> int:
+    """Return the bytes that had crossed the wire in both directions at the end of a run."""
+    numbers = [int(word) for word in (folder / "wire").read_text().split()]
+    return numbers[0] + numbers[8]
 
 
 @needs("ip")
@@ -65,17 +76,18 @@ def test_the_kernel_counts_the_packets_that_cross_hosts(ssh: Path, tmp_path: Pat
     machines.write_text("".join(f"{address}\n" for address in MACHINES.values()))
     memory = Case(SCENARIO)
     largest = int(str(memory.journal["bytes"].max()))
+    # The coordinator is in the first namespace, beside the first host.
+    line = ["ip", "netns", "exec", "tb-one", sys.executable, "-c", RUNS, ",".join(PLACEMENTS), "run", *FLAGS.split()]
+    ended = run_process(tmp_path, [*line, "--driver", "ssh", "--launcher", ssh, "--host-file", machines])
+    assert ended.status == 0, ended.err
     crossed: dict[str, int] = {}
-    for placement in ("blocks", "round-robin"):
-        before = bytes_on_the_wire()
-        # The coordinator is in the first namespace, beside the first host.
-        line = ["ip", "netns", "exec", "tb-one", sys.executable, "-m", "coordinator", "run", *FLAGS.split()]
-        line += ["--driver", "ssh", "--launcher", str(ssh), "--host-file", str(machines), "--placement", placement]
-        ended = run_process(tmp_path, [*line, "--out", placement, "--json"])
-        assert ended.status == 0, ended.err
-        wire = bytes_on_the_wire() - before
-        assert ended.data["journal_hash"] == memory.summary["journal_hash"]
-        crossed[placement] = int(str(ended.data["packets_across_hosts"]))
+    before = 0
+    for placement in PLACEMENTS:
+        total = bytes_on_the_wire(tmp_path / placement)
+        wire, before = total - before, total
+        summary = json.loads((tmp_path / placement / "summary.json").read_text())
+        assert summary["journal_hash"] == memory.summary["journal_hash"]
+        crossed[placement] = int(summary["packets_across_hosts"])
         payload = crossed[placement] * largest
         # Headers, acknowledgements, orders and journal rows come on top.
         assert payload < wire < 1.3 * payload

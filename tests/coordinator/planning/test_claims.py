@@ -63,7 +63,7 @@ def test_claims_about_planned_trees_follow_from_their_schedule() -> None:
 @pytest.mark.parametrize("settings", ["", "reliable=true", "fault_knowledge=detect:2", "clock=timed startup=1ms"])
 @pytest.mark.parametrize(
     "scenario",
-    ["star:3 broadcast edt redundancy=2", "star:4 gather edt redundancy=3", "star:4 allgather edt-dfs redundancy=3"],
+    ["star:3 broadcast edt redundancy=2", "star:4 gather edt redundancy=3", "star:3 allgather edt-dfs redundancy=2"],
 )
 def test_deliveries_have_an_independent_claim_if_there_is_one(scenario: str, settings: str) -> None:
     """A promise by the number of faults is claimed beside what the schedule that runs is derived to deliver."""

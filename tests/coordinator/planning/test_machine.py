@@ -1,7 +1,6 @@
 """Limits of this machine, against psutil's readings: of a process, and of the control groups of a container."""
 
 import resource
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from coordinator.planning import machine
 from emunode import memory
+from tests.command_line import run_process
 
 
 def test_free_memory_is_that_of_psutil() -> None:
@@ -31,7 +31,7 @@ def test_what_a_limit_leaves_is_the_limit_without_what_is_used(
     assert abs(limit - left - getattr(memory, used)) < 2**24
 
 
-def test_the_limit_of_a_process_counts() -> None:
+def test_the_limit_of_a_process_counts(tmp_path: Path) -> None:
     code = (
         "import resource, coordinator as tb\n"
         "resource.setrlimit(resource.RLIMIT_DATA, (2**31, 2**31))\n"
@@ -40,10 +40,10 @@ def test_the_limit_of_a_process_counts() -> None:
         "except tb.RunError as error:\n"
         "    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "this run needs about 1946.1 GiB of memory and 1." in done.stdout
-    assert "deliveries by 9,227,594,880 hops" in done.stdout
-    assert "Traceback" not in done.stderr
+    done = run_process(tmp_path, [sys.executable, "-c", code])
+    assert "this run needs about 1946.1 GiB of memory and 1." in done.out
+    assert "deliveries by 9,227,594,880 hops" in done.out
+    assert "Traceback" not in done.err
 
 
 def test_processes_without_limits_have_none() -> None:

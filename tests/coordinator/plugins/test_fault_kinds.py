@@ -297,9 +297,9 @@ def test_random_faults_have_the_same_results_as_with_messages(line: str) -> None
 
 @pytest.mark.parametrize("faults", ["fog=3:0.4@2-5", "fog=2:0.4;renegade=1@2", "renegade=2@2"])
 def test_campaigns_have_the_same_figures_as_with_messages(faults: str) -> None:
-    exact, session = done(grid_of(faults, trials=105, engine="exact"))
-    plain, _ = done(grid_of(faults, trials=105, engine="messages"))
-    assert session.exact_trials == 105
+    exact, session = done(grid_of(faults, trials=40, engine="exact"))
+    plain, _ = done(grid_of(faults, trials=40, engine="messages"))
+    assert session.exact_trials == 40
     assert figures(exact) == figures(plain)
 
 

@@ -423,11 +423,16 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", ["their_cycles.cycle", "cycles"])
-def test_an_installed_plug_in_runs_and_is_not_sent(name: str, package: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("package")
+def test_an_installed_plug_in_is_found_by_two_names(name: str) -> None:
     entries = load_plugins([name])
     ((digest, loaded),) = LOADED.items()
     assert entries == (f"their_cycles.cycle@sha256:{digest}",)
     assert loaded.plugin == Plugin("their_cycles.cycle", digest, "")
+
+
+def test_an_installed_plug_in_runs_and_is_not_sent(package: Path, tmp_path: Path) -> None:
+    entries = load_plugins(["cycles"])
     runs = [run_scenario(tmp_path / driver, **ONE_WAY, driver=driver, plugin=entries) for driver in ("memory", "local")]
     assert runs[0].summary["journal_hash"] == runs[1].summary["journal_hash"]
     assert verify(runs[1].path).verified

@@ -26,7 +26,8 @@ from tests.support import failures, run_scenario
 
 PLUGINS = ROOT / "tests" / "plugins"
 PYTHON = shlex.quote(sys.executable)
-DIRECT = f"{PYTHON} {PLUGINS / 'direct.py'}"
+DIRECT = f"{PYTHON} -SE {PLUGINS / 'direct.py'}"
+"""Without packages, Python starts in half of the time."""
 BROADCAST = fields("star:3 broadcast program")
 LINE = "run --topology star:3 --collective broadcast --algorithm program --driver memory --program"
 ALL_SENDS = '{"sends":[{"step":1,"port":0,"segment":[0,-1,0,0]},{"step":1,"port":1,"segment":[0,-1,0,0]}]}'
@@ -180,6 +181,7 @@ def test_the_port_model_is_enforced(call: Call, tmp_path: Path) -> None:
     assert (ended.status, "program at rank 0, step 1: sends on ports [0, 1], which one-port" in ended.err) == (4, True)
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("driver", ["memory", "local"])
 def test_a_missed_deadline_makes_the_run_undecided(driver: str, call: Call, tmp_path: Path) -> None:
     # The first answer comes in time, and then the neighbours say nothing, with a child that holds the pipes open.
@@ -200,7 +202,7 @@ def test_standard_error_is_logged_within_a_bound(tmp_path: Path) -> None:
     node.write_text(
         "import sys\nsys.stderr.write('x' * 3_000_000)\nsys.stderr.flush()\n" + (PLUGINS / "direct.py").read_text()
     )
-    result = run_program(tmp_path / "run", f"{PYTHON} {node}", **fields("complete:3 broadcast program"))
+    result = run_program(tmp_path / "run", f"{PYTHON} -SE {node}", **fields("complete:3 broadcast program"))
     assert result.verdict == "holds"
     log = (result.path / "log.jsonl").read_text()
     assert MAX_LOGGED <= log.count("x") < 4 * MAX_LOGGED

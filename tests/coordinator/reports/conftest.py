@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser
-from tests.coordinator.reports.report_runs import CRASHED, Run, Runs
+from tests.coordinator.reports.report_runs import Run, Runs
 
 
 @pytest.fixture
@@ -30,4 +30,4 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 @pytest.fixture
 def copied(runs: Runs, tmp_path: Path) -> Path:
     """Provide a copy of a run directory, to be damaged."""
-    return shutil.copytree(runs(CRASHED).path, tmp_path / "run")
+    return shutil.copytree(runs("star:4 broadcast greedy-tree source=1234 fault=crash:2134@2").path, tmp_path / "run")

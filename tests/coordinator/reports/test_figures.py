@@ -31,9 +31,17 @@ SCENARIOS = {
     "star:3 allgather edt-dfs": {"map", "space-time", "ports", "links", "loads"},
     "hypercube:3 broadcast sbt messages=6 clock=timed startup=1ms per_byte=0 fault=crash:011@3ms": {"served", "trees"},
     "hypercube:3 allreduce recursive-doubling values=float32": {"additions", "delivered"},
-    "ej:2+3 broadcast improved": {"map", "trees", "steps-sending"},
-    "hypercube:3 gather sbt": {"map", "loads"},
+    "ej:2+3 broadcast improved": {"map", "trees", "steps-sending", "steps-receiving"},
+    "hypercube:3 gather sbt": {
+        "map",
+        "loads",
+        "steps-active",
+        "steps-free",
+        "steps-max-link-segments",
+        "steps-packets",
+    },
 }
+"""Every figure is named in one of them."""
 
 
 @pytest.fixture(scope="module", params=SCENARIOS, ids=lambda scenario: "-".join(scenario.split()[:3]))
@@ -63,17 +71,19 @@ def test_svg_and_latex_files_name_their_command(
 
 
 def test_png_files_are_pictures_with_a_description(
-    drawn: Mapping[str, Picture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stored: tuple[str, Path], drawn: Mapping[str, Picture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn at half their size but for the shortest one: the others would take four times as long."""
     pytest.importorskip("resvg_py", reason="the extra `report` is not installed")
     images = pytest.importorskip("PIL.Image", reason="the extra `report` is not installed")
-    large = min(drawn, key=lambda name: len(drawn[name].svg))
-    for name, picture in drawn.items():
+    assert drawn.keys() <= set().union(*SCENARIOS.values())
+    named = SCENARIOS[stored[0]]
+    large = min(named, key=lambda name: len(drawn[name].svg))
+    for name in named:
         with monkeypatch.context() as patch:
             if name != large:
                 patch.setattr(pictures, "png_of", partial(png_of, zoom=1))
-            image = images.open(picture.save(tmp_path / f"{name}.png"))
+            image = images.open(drawn[name].save(tmp_path / f"{name}.png"))
         image.load()
         assert "Made by: coordinator export run --figures out" in image.info["Description"]
 
@@ -151,8 +161,15 @@ def test_pdflatex_compiles_all_figures(stored: tuple[str, Path], call: Call) -> 
     assert done.returncode == 0, done.stdout[-2000:].decode(errors="replace")
 
 
+@pytest.fixture
+def half_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw PNG files at half their size, which takes a quarter of the time."""
+    monkeypatch.setattr(pictures, "png_of", partial(png_of, zoom=1))
+
+
+@pytest.mark.usefixtures("half_size")
 def test_maps_show_a_step(call: Call, tmp_path: Path) -> None:
-    path = call("run --topology star:3 --collective broadcast --algorithm edt --driver memory --json").data["path"]
+    path = run_scenario(Path("run"), **fields("star:3 broadcast edt")).path
     assert call("export --figures one --step 3 --json", path).data == {"written": {"figures": "one/figures.tex"}}
     tex = (tmp_path / "one" / "map-step-3.tex").read_text()
     assert tex.startswith("% permutation star graph S_3: step 3: ")
@@ -179,6 +196,7 @@ def test_figures_without_a_run_are_refused(flags: str, message: str, call: Call)
     assert message in done.err.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("half_size")
 def test_campaigns_have_figures_too(call: Call, tmp_path: Path) -> None:
     flags = "campaign --topology star:4 --algorithm greedy-tree --faults nodes=1..2 --trials 20 --workers 1 --out study"
     assert call(flags).status == 0
@@ -196,10 +214,7 @@ def test_campaigns_have_figures_too(call: Call, tmp_path: Path) -> None:
 def test_networks_and_comparisons_are_written_with_their_command(suffix: str, call: Call) -> None:
     assert call(f"graph star:3 --picture net{suffix}").status == 0
     assert f"coordinator graph star:3 --picture net{suffix}" in Path(f"net{suffix}").read_text()
-    paths = [
-        call(f"run --topology star:3 --collective broadcast --algorithm {name} --driver memory --json").data["path"]
-        for name in ("edt", "flood")
-    ]
+    paths = [run_scenario(Path(name), **fields(f"star:3 broadcast {name}")).path for name in ("edt", "flood")]
     assert call(f"compare --csv --plot both{suffix}", *paths).status == 0
     assert "Made by: coordinator compare" in Path(f"both{suffix}").read_text()
     refused = call("graph star:4 --picture net.pdf")

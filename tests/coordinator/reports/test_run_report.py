@@ -160,6 +160,7 @@ def test_many_steps_share_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert sum(map(sum, run.script["loads"])) == len(run.journal)
 
 
+@pytest.mark.draws
 def test_run_survives_a_failing_report_and_reports_the_failure(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = Mock(side_effect=ZeroDivisionError("no paper left"))
     monkeypatch.setattr("coordinator.reports.run_report.write_report", failing)
@@ -201,6 +202,7 @@ def test_links_of_equal_load_are_a_sentence_and_no_ranking(runs: Runs) -> None:
     assert ("Busiest links" in unequal.page.text) != equal
 
 
+@pytest.mark.draws
 def test_omitted_idle_links_are_mentioned(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("coordinator.results.tables", "coordinator.cli.result", "coordinator.reports.panels.links"):
         monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
@@ -212,6 +214,7 @@ def test_omitted_idle_links_are_mentioned(call: Call, monkeypatch: pytest.Monkey
     assert "links.parquet lists no idle links: the network has 72 directed links" in page_of(Path("run")).text
 
 
+@pytest.mark.draws
 def test_links_of_an_irregular_network_are_counted_by_port(call: Call) -> None:
     assert (
         call("run --topology mesh:3x3 --collective broadcast --algorithm bfs-tree --driver memory --out run").status

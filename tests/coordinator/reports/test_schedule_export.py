@@ -12,9 +12,9 @@ from emunode.errors import ScenarioError
 from tests.scenarios import Case
 
 FIXED = (
-    "star:4 broadcast edt", "hypercube:3 broadcast sbt", "hypercube:3 broadcast nesbt", "star:4 alltoall list-schedule",
+    "star:4 broadcast edt", "hypercube:3 broadcast sbt", "hypercube:3 broadcast nesbt", "star:3 alltoall list-schedule",
     "hypercube:3 allgather bfb", "star:4 allreduce bfb", "hypercube:3 allreduce recursive-doubling",
-    "hypercube:3 reduce sbt", "star:4 reduce-scatter bfb", "star:4 scatter edt", "hypercube:3 gather sbt",
+    "hypercube:3 reduce sbt", "star:3 reduce-scatter bfb", "star:4 scatter edt", "hypercube:3 gather sbt",
     "ring:5 allreduce ring", "hypercube:3 allreduce nesbt-rooted", "hypercube:3 allreduce recursive-halving",
 )  # fmt: skip
 

@@ -44,8 +44,8 @@ def loaded(**values: object) -> Scenario:
 
 def test_hosts_receive_an_added_option(call: Call, tmp_path: Path) -> None:
     both = f"{RUN} --end low"
-    here = call(f"{both} --driver memory --out here").data
-    sockets = call(f"{both} --driver local --ranks-per-host 1 --out there").data
+    here = call(f"{both} --driver memory").data
+    sockets = call(f"{both} --driver local --ranks-per-host 4 --out there").data
     assert here["journal_hash"] == sockets["journal_hash"] != call(f"{RUN} --driver memory").data["journal_hash"]
     assert tomllib.loads((tmp_path / "there" / "scenario.toml").read_text())["end"] == "low"
     assert call("verify there --plugin there/plugins/either_end.py").status == 0
@@ -61,7 +61,7 @@ def test_help_shows_added_options_in_their_group(tmp_path: Path) -> None:
     group = shown[shown.index("─ Ends ─") :]
     assert "--end CHOICE bit of a relative address that leads to its parent [choices: low, high]" in group
     assert "--end-pause TIME" in shown[: shown.index("─ Ends ─")]
-    ended = run_process(tmp_path, fresh(command("coordinator plan --end low")))
+    ended = run_process(tmp_path, command("coordinator plan --end low"))
     assert (ended.status, "Unknown option: --end" in ended.err) == (2, True)
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
-from coordinator.history.prediction import completed, prediction
+from coordinator.history.prediction import completed, history_of, prediction, timed_faults
+from coordinator.history.timetable import FaultFreeSteps, PredictionInputs
 from coordinator.planning.plan import Plan
 from coordinator.scenario import fault_draws, fault_processes
 from coordinator.scenario.fault_draws import FaultSites, draw
@@ -93,11 +94,13 @@ def test_mean_number_of_receivers_without_repair(shape: float) -> None:
     plan = timed_plan()
     sites = FaultSites(plan.algorithm, run_time=lambda: 3 * MS)
     (process,) = parse_fault_sets(f"process:nodes=mttf:12ms:weibull:{shape}")
-    received = []
+    costs, received = costs_of(plan.scenario), []
+    fault_free = completed(prediction(plan.algorithm, (), costs, 100))
+    steps = FaultFreeSteps(fault_free.packets, costs)
     for number in range(trials):
         faults = parse_faults(draw(process, sites, 11, number), plan.topology, timed=True)
-        timetable = completed(prediction(plan.algorithm, faults, costs_of(plan.scenario), 100))
-        received.append(len(timetable.arriving))
+        inputs = PredictionInputs(timed_faults(faults, steps), fault_free, costs, steps, 100)
+        received.append(len(completed(history_of(inputs, plan.algorithm)).arriving))
     expected = sum(
         nodes * survival(level * MS, mean, shape) * prod(survival((j + 1) * MS, mean, shape) for j in range(1, level))
         for level, nodes in enumerate((3, 3, 1), 1)

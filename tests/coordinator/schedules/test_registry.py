@@ -86,7 +86,8 @@ REFUSED = {
 
 
 WHOLE = (
-    "broadcast-binomial-8.xml", "teccl-allgather-ring-4.json", "forest-allgather-ring-4.xml", "goal-broadcast-4.goal",
+    "allgather-ring-4-new-spelling.xml", "teccl-allgather-ring-4.json", "forest-allgather-ring-4.xml",
+    "goal-broadcast-4.goal",
 )  # fmt: skip
 """A small file of each format in one file."""
 

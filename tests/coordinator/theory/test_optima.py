@@ -120,9 +120,12 @@ def test_no_algorithm_claims_more_or_less_than_the_optimum(links: str, tmp_path:
     nx.write_graphml(ordered, tmp_path / "small.graphml")
     topology = f"file:{tmp_path / 'small.graphml'}"
     network, optima, judged = network_of(links), optima_of(links), 0
+    decided = {key[:4] for key in optima}
     for collective, (ports, duplex) in product(COLLECTIVES, SETTINGS):
         for algorithm in algorithms(network.family, Collective(collective)):
             for source in sorted({0, network.order - 1}) if collective in FROM_ROOT else (0,):
+                if (collective, source, ports, duplex) not in decided:
+                    continue  # it need not be planned
                 values = {"topology": topology, "collective": collective, "algorithm": algorithm, "driver": "memory"}
                 settings = {"port_model": ports, "duplex": duplex}
                 settings |= {"source": str(source)} if collective in FROM_ROOT else {}

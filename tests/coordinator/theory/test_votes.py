@@ -33,7 +33,7 @@ from emunode.net.wire import ROW
 from emunode.play import play
 from tests.contract.cases import ONCE
 from tests.scenarios import Case
-from tests.support import failures, run_scenario
+from tests.support import examples, failures, run_scenario
 from tests.votes_by_engine import ballots_by_engine
 
 Results = Counter[str | None]
@@ -225,7 +225,7 @@ def test_the_engine_treats_copies_alike_in_every_algorithm_that_votes() -> None:
             if plan is None or plan.algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED):
                 continue
             chance = Random(f"{case.name} {redundancy}")
-            for _ in range(3):
+            for _ in range(examples(3)):
                 faults = drawn_faults(plan, chance)
                 timeline, faulty = (
                     FaultTimeline(faults),

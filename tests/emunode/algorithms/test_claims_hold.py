@@ -19,7 +19,7 @@ from tests.support import failures, run_scenario
         ("hypercube:7", "alltoall", "sbt", "exchange", {}),
         ("hypercube:3", "broadcast", "nesbt", "exchange", {"redundancy": 2, "segments": 3, "fault": ["crash:101@2"]}),
         ("star:5", "alltoall", "near-balanced-tree", "all-port", {}),
-        ("star:5", "alltoall", "list-schedule", "all-port", {}),
+        ("star:4", "alltoall", "list-schedule", "all-port", {"messages": 2}),
         ("star:4", "broadcast", "substar-segments", "one-port", {"messages": 2, "message_bytes": 100}),
         ("ej:1+2^2", "gather", "independent-trees", "all-port", {"source": "-1,0/0,1", "redundancy": 2}),
         ("ej:1+2^2", "allgather", "three-phase-printed", "all-port", {"duplex": "half"}),

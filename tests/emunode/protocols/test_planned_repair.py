@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -50,9 +51,14 @@ def repaired(
     return algorithm
 
 
+@cache
+def links_between(topology: Topology) -> Sequence[tuple[Rank, Rank]]:
+    return [(rank, peer) for rank, _, peer, _ in topology.links()]
+
+
 def healthy(topology: Topology, broken: Iterable[tuple[Rank, Port]]) -> "nx.Graph[Rank]":
     """Return the network without broken links."""
-    graph: nx.Graph[Rank] = nx.Graph([(rank, peer) for rank, _, peer, _ in topology.links()])
+    graph: nx.Graph[Rank] = nx.Graph(links_between(topology))
     graph.remove_edges_from([(rank, topology.neighbour(rank, port)) for rank, port in broken])
     return graph
 

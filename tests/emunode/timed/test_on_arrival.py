@@ -18,6 +18,7 @@ from emunode.net.wire import ROW
 from emunode.timed.cost_model import LinearCostModel
 from emunode.topologies.base import Topology
 from tests.emunode.timed.test_faults_in_time import CUBE, MS, made, predicted, replayed
+from tests.support import examples
 
 Packet = tuple[int, int, int, int | None]
 """Sender, receiver, start and end (None for a packet that is lost)."""
@@ -136,7 +137,7 @@ def shortest(topology: Topology, factors: Mapping[tuple[int, int], int]) -> dict
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.sampled_from(["hypercube:3", "star:4", "ej:1+2", "mesh:3x3"]), st.data())
 def test_a_flood_takes_the_fastest_ways(name: str, data: st.DataObject) -> None:
     algorithm = made(name, "broadcast", "flood")
@@ -197,7 +198,7 @@ TIMES = st.integers(0, 90).map(lambda tenths: tenths * MS // 10)
 
 
 @pytest.mark.parametrize("segments", [1, 4])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.dictionaries(st.integers(1, 7), TIMES, max_size=2),
     st.lists(st.tuples(ARCS, TIMES, st.integers(1, 20)), max_size=3),

@@ -97,6 +97,7 @@ def test_bipartite_networks_need_as_many_colours_as_ports(name: str) -> None:
     assert colour_count(links, misra_gries_colouring(links)) == topology.degree + 1
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("seed", range(20))
 def test_large_random_graphs(seed: int) -> None:
     graph = networkx.gnm_random_graph(60, 100 + 60 * seed, seed=seed)

@@ -46,7 +46,7 @@ def test_bad_label_is_refused(name: str, label: str, allowed: str) -> None:
 
 
 @given(st.sampled_from([family.example for family in descriptions()]), st.text("0123456789abceghio,./-", max_size=12))
-@settings(derandomize=True, deadline=None, database=None, max_examples=examples(2000))
+@settings(derandomize=True, deadline=None, database=None, max_examples=examples(1000))
 def test_any_likely_text_is_a_label_or_refused(name: str, text: str) -> None:
     topology = parse_topology(name)
     try:
@@ -83,7 +83,7 @@ PARAMETERS = st.lists(st.integers(0, 70).map(str), min_size=1, max_size=4)
 @given(
     st.sampled_from([family.family for family in descriptions()]), PARAMETERS, st.text(",:x+-^", min_size=3, max_size=3)
 )
-@settings(derandomize=True, deadline=None, database=None, max_examples=examples(500))
+@settings(derandomize=True, deadline=None, database=None, max_examples=examples(300))
 def test_any_numbers_are_a_name_or_refused(family: str, numbers: list[str], separators: str) -> None:
     parameters = "".join(number + separator for number, separator in zip(numbers, [*separators, ""], strict=False))
     try:

@@ -87,9 +87,9 @@ def test_switches() -> None:
 
 
 def test_a_hub_makes_no_other_rank_expensive() -> None:
-    topology = table_of(networkx.star_graph(100_000))
-    assert topology.distribution_from(5) == (1, 1, 99_999)
-    assert sum(len(topology.ports(rank)) for rank in topology.ranks()) == 200_000
+    topology = table_of(networkx.star_graph(20_000))
+    assert topology.distribution_from(5) == (1, 1, 19_999)
+    assert sum(len(topology.ports(rank)) for rank in topology.ranks()) == 40_000
 
 
 def test_memory_of_a_large_table() -> None:

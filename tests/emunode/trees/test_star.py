@@ -130,7 +130,7 @@ def test_heights_of_s7_in_closed_form() -> None:
     assert [trees.height(tree) for tree in range(6)] == [15] * 6
 
 
-@pytest.mark.parametrize("n", range(3, 8))
+@pytest.mark.parametrize("n", [*range(3, 7), pytest.param(7, marks=pytest.mark.slow)])
 def test_edge_disjoint_trees_are_golden(star: StarGraph, n: int) -> None:
     trees = EdgeDisjointTrees(star)
     (row,) = golden("edt", n=n)

@@ -19,7 +19,7 @@ from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.any_network_support import connected_graphs, golden_network, network_of_graph
-from tests.support import failures, golden_rows, run_scenario
+from tests.support import examples, failures, golden_rows, run_scenario
 
 CASES = golden_rows("any", "bfb")
 STEPS = golden_rows("any", "allgather-steps")
@@ -90,7 +90,7 @@ classes_of_blocks = st.dictionaries(st.integers(1, 63), st.integers(1, 9), min_s
 
 
 @given(classes=classes_of_blocks, chunks=st.integers(1, 4))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_least_load_three_ways(classes: dict[int, int], chunks: int) -> None:
     counted = frozenset(classes.items())
     ports = sorted({port for mask in classes for port in ports_of(mask)})

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from io import StringIO
 from itertools import product
-from pathlib import Path
 
 import pytest
 import trio
@@ -193,10 +192,9 @@ def test_refusals_name_the_reason(topology: str, name: str, values: dict[str, ob
     ("algorithm", "collective"),
     [("edge-disjoint-trees", "broadcast"), ("independent-trees", "scatter"), ("arborescences", "reduce")],
 )
-def test_one_history_in_memory_and_over_sockets(algorithm: str, collective: str, tmp_path: Path) -> None:
+def test_one_history_in_memory_and_over_sockets(algorithm: str, collective: str) -> None:
     hashes = {
         run_scenario(
-            tmp_path / driver,
             topology="petersen:5,2",
             collective=collective,
             algorithm=algorithm,

@@ -59,7 +59,7 @@ def test_disjoint_paths_have_the_least_total_length(row: dict[str, str]) -> None
 @pytest.mark.parametrize("name", ["star:5", "hypercube:5", "star:6"])
 def test_formulas_of_lengths(name: str) -> None:
     topology = parse_topology(name)
-    for target in range(1, topology.order, 1 if topology.order < 100 else topology.order // 20):
+    for target in range(1, topology.order, 1 if topology.order < 100 else topology.order // 10):
         closed = closed_lengths(topology, target)
         assert closed is not None
         families = disjoint_families(topology, target)

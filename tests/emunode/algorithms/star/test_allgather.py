@@ -28,6 +28,7 @@ NAMES = {
     "edt-dfs": "all-port",
     "edt-dfs-ack": "all-port",
 }
+FIVE = pytest.param(5, marks=pytest.mark.slow)
 LOST_BY_ACKNOWLEDGING = {3: (0, 0), 4: (49, 10), 5: (993, 98)}
 """(pairs of source and healthy node cut off by one faulty node, positions of it that cut off somebody)."""
 
@@ -203,7 +204,7 @@ def test_nodes_are_served_in_preorder() -> None:
             assert step == int(row["preorder_index(=step of clocked DFS)"])
 
 
-@pytest.mark.parametrize("n", [4, 5])
+@pytest.mark.parametrize("n", [4, FIVE])
 def test_only_clocked_traversal_survives_a_crash(n: int) -> None:
     """One node dead from the start: by the clock the healthy hear all the healthy; waiting for answers they do not."""
     star = StarGraph(n)
@@ -243,7 +244,7 @@ def healthy_reached(make: type[TreeCollective], n: int, fault: int) -> int:
     return len({row[2] for row in ROW.iter_unpack(rows) if row[-1] == HopOutcome.FIRST})
 
 
-@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("n", [3, 4, FIVE])
 def test_pairs_lost_by_waiting_for_acknowledgements(n: int) -> None:
     """From one source, over all positions of one faulty node."""
     others = StarGraph(n).order - 1

@@ -1,5 +1,6 @@
-"""Parents of hosts that are forks have what new interpreters have."""
+"""Children that are forks have what new interpreters have."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,11 +12,13 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.command_line import wait_until
-from tests.warm_emunode import FIXED, ForkedProcess, start_process
+from tests.command_line import SECONDS, fields, wait_until
+from tests.warm_children import ForkedProcess, start_process
 from tests.warm_programs import FRESH
 
 WORDS = [sys.executable, "-m", "emunode", "--coordinator", "127.0.0.1:9", "--token-file", "-"]
+FIXED: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "start_new_session": True}
+"""The options that the local driver gives to every process."""
 
 
 @pytest.mark.parametrize("kind", [ForkedProcess, subprocess.Popen])
@@ -59,3 +62,20 @@ def test_only_the_main_thread_has_forks(monkeypatch: pytest.MonkeyPatch) -> None
         for process in started:
             process.stdin.close()
             assert process.wait() == 2
+
+
+def test_a_worker_of_a_campaign_answers_and_ends(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "coordinator.campaigns.worker"]
+    with (tmp_path / "log").open("w") as log:
+        worker = ForkedProcess(words, stderr=log, **FIXED | {"stdout": subprocess.PIPE})
+        with pytest.raises(subprocess.TimeoutExpired):
+            worker.wait(0.01)
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        greeting = {"plugins": [], "scenarios": [fields("star:3 broadcast edt driver=memory")]}
+        worker.stdin.write(f"{json.dumps(greeting)}\n[0,[],1]\n".encode())
+        worker.stdin.close()
+        with worker.stdout as answers:
+            assert json.loads(answers.read())["delivered"] == 5
+        assert worker.wait(SECONDS) == 0
+        worker.kill()
