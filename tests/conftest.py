@@ -29,6 +29,7 @@ from coordinator.cli.invoke import main
 from coordinator.grading import submission
 from coordinator.networks.launchers import local
 from coordinator.reports.pages import compile_templates
+from emunode.plugins import LOADED
 from emunode.runtime import collect_seldom
 from tests.assembled_commands import assemble_once
 from tests.browser import Browser, find_chromium
@@ -54,8 +55,8 @@ settings.register_profile("thorough", UNHURRIED, max_examples=2000, print_blob=T
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-LONGEST = ("test_docs.py", "test_site.py")
-"""Files with tests that take a minute."""
+FIRST = ("test_site.py", "test_docs.py", "test_cluster.py", "test_launcher_pages.py", "test_local.py", "test_join.py")
+"""Files with tests that take longest, then files with tests that mostly wait."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         for package in ("emunode", "coordinator"):
             compileall.compile_dir(ROOT / package, quiet=2)  # also where PYTHONDONTWRITEBYTECODE is set
         compile_templates()
-    config.pluginmanager.register(LongestFirst())
+    config.pluginmanager.register(WaitingFirst())
     default = "repeatable" if config.getoption("--all") else "sampled"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", default))
 
@@ -127,13 +128,28 @@ def _is_sampled(item: pytest.Item, mark: pytest.Mark) -> bool:
     return crc32(item.nodeid.encode()) % int(mark.kwargs["one_in"]) == 0
 
 
-class LongestFirst:
-    """A plug-in that puts tests that take longest, or only one at a time, first: the first worker starts with them."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Withdraw the plug-ins that a test has loaded itself: other tests in this process shall not have them."""
+    before = {*LOADED}
+    try:
+        return (yield)
+    finally:
+        forget_plugins(before)
+
+
+class WaitingFirst:
+    """A plug-in that puts tests first that run one at a time, take longest, or wait for processes, jobs and deadlines.
+
+    Each test process begins with an equal part of the list and later takes tests from the end of another's part. So one
+    process waits through most of the run, while the others use both cores.
+    """
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Sort by the kind of test, after every other plug-in has put the items in its order."""
-        items.sort(key=lambda item: 0 if item.get_closest_marker("docker") else 1 if item.path.name in LONGEST else 2)
+        places = {name: 1 + place for place, name in enumerate(FIRST)}
+        items.sort(key=lambda item: 0 if item.get_closest_marker("docker") else places.get(item.path.name, 1 + len(FIRST)))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -183,11 +199,10 @@ def call(
     empty_folder: Path,  # noqa: ARG001  # the working directory
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Call]:
+) -> Call:
     """Call `coordinator` in this process, in an empty folder: `call("run --topology star:3", "--out", path)`.
 
-    Runs have a report in tests marked `draws`: it takes as long as a small run. Plug-ins that the calls load are withdrawn
-    after the test.
+    Runs have a report in tests marked `draws`: it takes as long as a small run.
     """
 
     assemble_once(monkeypatch)
@@ -201,8 +216,7 @@ def call(
             status = main(arguments(line, *more))
         return Ended(status, *capsys.readouterr())
 
-    yield call_one
-    forget_plugins()
+    return call_one
 
 
 @pytest.fixture

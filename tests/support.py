@@ -1,7 +1,7 @@
 """Helpers of many tests: expected numbers from files, and runs of a scenario."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import overload
@@ -70,11 +70,10 @@ def loaded(*plugins: Path | str) -> Iterator[tuple[str, ...]]:
         forget_plugins()
 
 
-def forget_plugins() -> None:
-    """Withdraw every plug-in."""
-    for plugin in LOADED.values():
-        withdraw(plugin.additions)
-    LOADED.clear()
+def forget_plugins(kept: Collection[str] = ()) -> None:
+    """Withdraw every plug-in but those with these digests."""
+    for digest in [each for each in LOADED if each not in kept]:
+        withdraw(LOADED.pop(digest).additions)
 
 
 def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
