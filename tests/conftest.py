@@ -149,7 +149,9 @@ class WaitingFirst:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Sort by the kind of test, after every other plug-in has put the items in its order."""
         places = {name: 1 + place for place, name in enumerate(FIRST)}
-        items.sort(key=lambda item: 0 if item.get_closest_marker("docker") else places.get(item.path.name, 1 + len(FIRST)))
+        items.sort(
+            key=lambda item: 0 if item.get_closest_marker("docker") else places.get(item.path.name, 1 + len(FIRST))
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)
