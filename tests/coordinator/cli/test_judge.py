@@ -8,7 +8,10 @@ from tests.command_line import Call
 from tests.mpi_support import played_library
 
 
-def test_a_judged_ring_is_one_line_for_each_number_of_ranks(call: Call, tmp_path: Path) -> None:
+def test_a_judged_ring_is_one_line_for_each_number_of_ranks(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")  # lines are whole where no terminal sets a width
     library = played_library(tmp_path)
     ended = call(f"judge mpi --algorithm ring --ranks 2,5 --open-ports --mpirun {library}")
     assert ended.status == 0
