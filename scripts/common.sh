@@ -68,10 +68,10 @@ build_venv() {
 
 # Set `python` to an interpreter that can build the environment, and `python_is` to its version.
 find_python() {
-    local names=(python3.11 python3.12 python3.13 python3.14) name candidates=() refused=""
+    local names=(python3.11 python3.12 python3.13 python3.14) each candidates=() refused=""
     # Distributions compile theirs with all optimizations, pyenv does not unless asked to: all tests take a seventh more time.
-    for name in "${names[@]}"; do
-        [[ ! -x /usr/bin/$name ]] || candidates+=("/usr/bin/$name")
+    for each in "${names[@]}"; do
+        [[ ! -x /usr/bin/$each ]] || candidates+=("/usr/bin/$each")
     done
     candidates+=("${names[@]}" python3)
     [[ -z ${PYTHON:-} ]] || candidates=("$PYTHON")
