@@ -37,7 +37,7 @@ def check_topology(topology: Topology) -> None:
         _check_links_at(topology, rank)
     neighbours = [topology.neighbours(rank) for rank in topology.ranks()]
     for root in topology.ranks():
-        # Each address is compared with those of its neighbours too.
+        # The view of a rank needs the addresses of its neighbours too.
         address = [topology.relative(rank, root) for rank in topology.ranks()].__getitem__
         for rank in topology.ranks():
             _check_view(topology, rank, root, neighbours[rank], address)

@@ -2,7 +2,7 @@
 # and this project, installed in place and compiled, and its programs come first on the PATH.
 #
 #   PYTHON           the interpreter for the environment; default: the first usable one of python3.11 .. python3.14, python3;
-#                    those of the distribution before those on the PATH
+#                    one in /usr/bin comes before the PATH
 #   TESTBENCH_VENV   its folder; default: .venv in the project. It belongs to the scripts: they empty and rebuild it when
 #                    the lock, pyproject.toml, the interpreter or the folder of the project has changed.
 
@@ -69,7 +69,7 @@ build_venv() {
 # Set `python` to an interpreter that can build the environment, and `python_is` to its version.
 find_python() {
     local names=(python3.11 python3.12 python3.13 python3.14) each candidates=() refused=""
-    # Distributions compile theirs with all optimizations, pyenv does not unless asked to: all tests take a seventh more time.
+    # Distributions compile theirs with profiles and in one static program; pyenv, by default, does neither, and is slower.
     for each in "${names[@]}"; do
         [[ ! -x /usr/bin/$each ]] || candidates+=("/usr/bin/$each")
     done

@@ -156,7 +156,7 @@ class WaitingFirst:
 
 @pytest.fixture(scope="session", autouse=True)
 def forked_children() -> Iterator[None]:
-    """Let the local driver, campaigns and the grader fork their processes from one that has imported them already."""
+    """Let the local driver, campaigns and the grader start forks of warm processes (`tests/warm_children.py`)."""
     names = ("PIPE", "DEVNULL", "TimeoutExpired")
     here = SimpleNamespace(Popen=start_process, **{name: getattr(subprocess, name) for name in names})
     with pytest.MonkeyPatch.context() as patch:

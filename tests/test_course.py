@@ -79,7 +79,7 @@ def test_algorithms_of_the_book_keep_their_rules(network: str, collective: str) 
     topology = parse_topology(network)
     algorithm = algorithms(topology.family, Collective(collective))["book"]
     check_algorithm(algorithm, topology)
-    # Each rank takes four processes: the source, one far away, and the one that crashes.
+    # The source, a rank far away, and the rank that crashes: the check starts four processes for a rank.
     check_locality(algorithm, topology, ranks=(0, topology.order // 2, topology.order - 1))
 
 

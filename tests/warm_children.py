@@ -2,8 +2,8 @@
 already: importing takes most of a short run.
 
 `start_process` stands for `subprocess.Popen` where the product starts these. A fork is a child of the test process, as a new
-interpreter would be, and has streams, files, session, folder, environment and exit status of its own. Limits and namespaces
-are those of the test process when it started the first process of its kind. Other threads and processes start interpreters.
+interpreter would be, and has streams, files, session, folder, environment and exit status of its own. The test process had
+its limits and namespaces when it first forked the same module. Other threads and processes start interpreters.
 
 `python -m tests.warm_children MODULE FD` forks a process for each message from a socket until the socket is closed.
 """

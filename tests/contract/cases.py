@@ -56,7 +56,7 @@ class AlgorithmCase(NamedTuple):
 
     @property
     def has_trees(self) -> bool:
-        """Whether the algorithm is based on trees; needs no plan."""
+        """Whether the algorithm is based on trees, by its class alone: a plan takes longer to make."""
         return hasattr(self.entry, "make_trees")
 
     @property

@@ -25,7 +25,7 @@ REASONS = (
 
 
 SMALLER = [case._replace(network="star:3") if case.network == "star:4" else case for case in ONCE]
-"""The files of 24 nodes have a hundred times as many operations as those of 6."""
+"""The cases on S_3 in place of S_4: writing and reading files of 24 nodes would take most of the time of these tests."""
 
 
 @check(6, SMALLER)

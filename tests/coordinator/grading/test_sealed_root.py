@@ -40,7 +40,7 @@ from emunode import runtime as libc
 libc.call("prctl", 24, 21, 0, 0, 0)
 sys.exit(main(["check", *sys.argv[1:]]))
 """
-"""Runs the command with programs that lack CAP_SYS_ADMIN, as those of root in a container do."""
+"""Runs the command so that its processes start without CAP_SYS_ADMIN, as root's processes do in a container."""
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="no other user has this right")
