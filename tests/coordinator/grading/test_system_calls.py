@@ -102,7 +102,7 @@ def test_python_works_within_the_filter(python: str) -> None:
     command = [python, "-c", PYTHON_AT_WORK, str(ROOT)]
     users = [None]
     # A project in a folder of root, such as a temporary one, is closed to all others.
-    module = ["test", "-r", ROOT / "coordinator" / "__init__.py"]
+    module = ["test", "-r", str(ROOT / "coordinator" / "__init__.py")]
     if IS_ROOT and python.startswith("/usr/") and not subprocess.run(module, user=ANOTHER_USER, check=False).returncode:
         users.append(ANOTHER_USER)  # type: ignore[arg-type]
     for user in users:
