@@ -27,7 +27,7 @@ from coordinator.features.base import Feature
 from coordinator.features.registry import FEATURES
 from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.networks.base import Progress
-from coordinator.planning.claims import run_bounds
+from coordinator.planning.claims import run_claims
 from coordinator.planning.feasibility import require_possible, warning
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports import sweep_report
@@ -41,7 +41,7 @@ from coordinator.stored.reading import RefusedError, exists, read_toml
 from coordinator.stored.version import VERSION_KEY, require_version
 from coordinator.stored.writing import open_to_append
 from emunode import __version__
-from emunode.algorithms.claims import DELIVERY, TRAFFIC
+from emunode.algorithms.claims import DELIVERY, TRAFFIC, best_bound, sharpest
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import RunError, ScenarioError
 from emunode.terminal import plural
@@ -407,15 +407,17 @@ def _number(value: object) -> int | float | None:
 
 
 def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
-    """Return the row of one run: the metric, the value that is claimed for it, and its lower bound.
+    """Return the row of one run: the metric, the value that is claimed for it, and the lower bound of every algorithm.
 
-    That is the bound for every algorithm; without one, the best that the algorithm claims.
+    What binds algorithms under a condition only, such as packets of one segment, is a sentence of the bottleneck.
     """
     claims = [claim for claim in record["claims"] if claim[0] == metric]
     predicted = next((value for _, relation, value, _ in claims if relation == "=="), None)
-    general = [(bound.predicted, bound.source) for bound in run_bounds(point.plan) if bound.name == metric]
-    bounds = general or [(value, source) for _, relation, value, source in claims if relation == ">="]
-    bound, source = max(bounds, key=lambda each: each[0], default=(None, None))
+    known = [claim for claim in run_claims(point.plan).kept if claim.name == metric]
+    found, sharp = best_bound(known, metric), sharpest(known, metric)
+    reasons = [found.source] if found and not found.condition else []
+    reasons += [sharp.sentence] if sharp and sharp.condition else []
+    bound = None if found is None else found.bound
     measured = record["measured"][metric]
     return {
         "topology": point.plan.topology.name,
@@ -431,7 +433,7 @@ def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
         "bound": bound,
         "ratio": ratio_to(bound, measured),
         "verdict": record["verdict"],
-        "bottleneck": source,
+        "bottleneck": "; ".join(reasons) or None,
         "journal_hash": record["journal_hash"],
         **({"varied": point.setting} if point.varied else {}),
     }

@@ -7,6 +7,7 @@ from coordinator.cli import render
 from coordinator.cli.markup import escape
 from coordinator.reports.numbers import show
 from coordinator.results.claims import Judgement, Verdict, overall
+from emunode.algorithms.claims import best_bound
 
 DELIVERIES: Final = "deliveries"
 MAIN: Final[Mapping[str, str]] = {
@@ -34,6 +35,8 @@ def show_brief(judgements: Sequence[Judgement], summary: Mapping[str, Any]) -> N
     cells = [_cells(name, claims, _measured(name, claims, summary)) for name, claims in rows.items()]
     cells += [_cells(each.claim.name.replace("_", " "), [each], show(each.measured)) for each in failed]
     out.table(("", "measured", "predicted", "bound", "verdict"), cells)
+    for claim in (each.claim for each in judgements if each.claim.condition and each.claim.name in MAIN):
+        out.print(escape(claim.sentence), soft_wrap=True)
     for each in judgements:
         if each.verdict is Verdict.VIOLATED:
             name = each.claim.name.replace("_", " ")
@@ -52,8 +55,7 @@ def _measured(name: str, claims: Sequence[Judgement], summary: Mapping[str, Any]
 
 def _cells(name: str, claims: Sequence[Judgement], measured: str) -> tuple[str, ...]:
     """Return the cells of a row: the sharpest prediction, the largest lower bound, and the verdict on all claims."""
-    bounds = [each for each in claims if each.claim.is_bound]
-    predictions = [each for each in claims if not each.claim.is_bound]
+    predictions = [each for each in claims if not each.claim.proof]
     # A prediction that is exact says more than an upper limit, and a number more than a ratio.
     order = ("==", "<=", ">=")
     best = min(
@@ -61,12 +63,12 @@ def _cells(name: str, claims: Sequence[Judgement], measured: str) -> tuple[str, 
         key=lambda each: (order.index(each.claim.relation), each.claim.name == "delivery_ratio"),
         default=None,
     )
-    bound = max(bounds, key=lambda each: each.claim.predicted, default=None)
+    bound = best_bound([each.claim for each in claims], claims[0].claim.name) if claims else None
     return (
         name,
         escape(measured),
         "" if best is None else escape(_share(best)),
-        "" if bound is None else escape(_prediction(bound)),
+        "" if bound is None else f">= {show(bound.bound)}",
         render.verdict_text(overall(claims)) if claims else "",
     )
 

@@ -224,7 +224,7 @@ def _check(feature: Feature) -> None:
     if not feature.name.replace("-", "_").isidentifier():
         raise RegistrationError(f"feature {feature.name!r}: its name is not a word")
     # A claim is valid only about a metric with a known name, so a plug-in protocol has to add the names of its own.
-    FURTHER_METRICS.update(feature.metrics)
+    FURTHER_METRICS.append(feature.metrics)
 
 
 FEATURES: Final = Registry[str, Feature](

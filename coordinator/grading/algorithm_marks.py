@@ -15,6 +15,7 @@ from coordinator.grading.refereed_run import JUDGED, GradedFaults, Referee, Refe
 from coordinator.grading.submission import GradingTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
 from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
 from emunode.algorithms.base import with_target
+from emunode.algorithms.claims import sharpest
 from emunode.errors import ScenarioError
 from emunode.locality import sample_ranks
 from emunode.model import ALL_RANKS, ROOTLESS, Collective, CollectiveSpec, Duplex, PortModel, Rank
@@ -348,8 +349,9 @@ def fewest_steps(run: RefereedRun) -> tuple[int, str] | None:
         spec.duplex,
         capacity if isinstance(capacity, int) else None,
         pairs=((spec.source, spec.target),) if spec.collective is Collective.UNICAST else (),
+        cut=int(run.opened["segments_per_message"]),
     )
-    claims = [claim for claim in lower_bounds(run.topology, traffic) if claim.name == "steps"]
-    if not claims or not isinstance(claims[0].predicted, int):
+    claim = sharpest(lower_bounds(run.topology, traffic), "steps")
+    if claim is None or not isinstance(claim.predicted, int):
         return None
-    return claims[0].predicted, claims[0].source.partition(": ")[2]
+    return claim.predicted, f"{claim.proof}{claim.condition and f', for {claim.condition}'}"

@@ -154,7 +154,7 @@ def _claims_without_faults(run: ResolvedRun) -> list[Claim]:
     claims = algorithm.claims() + algorithm.cost_claims(scenario.startup, scenario.per_byte)
     if run.spec.short_blocks:
         claims = list(of_uneven_blocks(claims, packet_limit=run.spec.packet_limit))
-    claims = strongest([*distinct(claims), *run_bounds(run)])
+    claims = strongest(distinct(claims), run_bounds(run))
     added = [claim for feature in run.features for claim in feature.claims_without_faults(run, claims)]
     return [*claims, *added]
 
@@ -177,9 +177,9 @@ def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
 
 
 def _sift(claims: Iterable[Claim], broken: Sequence[BrokenAssumption]) -> Sifted:
-    """Separate claims by whether one of their assumptions fails."""
+    """Separate claims by whether one of their assumptions fails; claims that are true of every run are no claims."""
     kept, dropped = [], []
-    for claim in claims:
+    for claim in (each for each in claims if not each.is_vacuous):
         failing = next((each for each in broken if _fails(claim, each)), None)
         if failing is None:
             kept.append(claim)

@@ -81,8 +81,8 @@ class Judgement:
 
     @property
     def ratio(self) -> float | None:
-        """Measured value over lower bound; None for claims that are no lower bounds of every algorithm."""
-        return ratio_to(self.claim.predicted, self.measured) if self.claim.is_bound else None
+        """Measured value over the lower bound of every algorithm; None for claims that state none."""
+        return ratio_to(self.claim.bound, self.measured)
 
     def record(self) -> dict[str, object]:
         """Return the entry of the claim in summary.json."""

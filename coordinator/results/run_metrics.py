@@ -17,7 +17,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.host_traffic import HOST_TRAFFIC
 from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.plugins import loaded_plugins
-from emunode.algorithms.claims import METRICS
+from emunode.algorithms.claims import FURTHER_METRICS, METRICS
 from emunode.errors import RegistrationError, RunError
 from emunode.lazy_dataclass import dataclass
 from emunode.plugins import LOADED
@@ -79,6 +79,7 @@ RUN_METRICS: Final = Registry[str, RunMetric](
     "metric", RunMetric, key=lambda metric: metric.name, check=_check, instances=True
 )
 """Every metric that plug-ins and programs have registered, by its name."""
+FURTHER_METRICS.append(RUN_METRICS)
 
 
 def own_metrics(plan: Plan, journal: pl.LazyFrame) -> Mapping[str, int | float]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from coordinator.scenario.option import Option, ScenarioOption
-from emunode.algorithms.claims import FURTHER_METRICS, METRICS
+from emunode.algorithms.claims import is_metric
 from emunode.errors import RegistrationError
 from emunode.registry import Registry
 
@@ -51,7 +51,7 @@ def _problems(option: ScenarioOption, others: set[str]) -> Iterator[str]:
     if not NAME.fullmatch(option.name):
         yield "expected a name of small letters, digits and _"
     # A run is also one flat row of its scenario and its metrics, where a name means one thing.
-    if option.name in TAKEN | METRICS | FURTHER_METRICS | others:
+    if option.name in TAKEN | others or is_metric(option.name):
         yield "the name is already taken"
     if option.field.is_required():
         yield "it has no default"

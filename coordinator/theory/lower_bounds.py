@@ -8,8 +8,9 @@ All bounds have one form. Something must cross a bottleneck: `demand` units for 
 steps, or delay + 1 steps where packets are not bounded; and the heaviest packets of all steps have together at least
 ceil(B demand / lanes) bytes if a message has B bytes. Nothing is assumed about routes, trees or schedules, except that
 segments are not coded: one segment carries one segment. Where each message is sent in x copies, every copy passes every
-bottleneck by a way of its own, so p counts the segments of all copies. Only algorithms that cut messages into the same
-segments can be compared by the bounds on steps and transmissions: with fewer segments both are lower.
+bottleneck by a way of its own, so p counts the segments of all copies. These bounds on steps and transmissions bind
+algorithms that cut messages into as many segments and fill packets alike. What is left of them for any cut and any packets
+(p counts messages, c is unbounded) binds all algorithms: `Claim.bound`.
 
 A reduce is a broadcast, a gather a scatter, and a reduce-scatter an allgather backwards in time, with the same steps and
 transmissions.
@@ -19,14 +20,15 @@ directions together. With one port, a node sends at most one packet and receives
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from coordinator.theory.cuts import Cut, busiest_cut, smallest_cuts
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import ONE_SEGMENT, Claim
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import SEARCH_LIMIT, Topology, VertexTransitiveTopology
 
@@ -64,26 +66,37 @@ class RequiredTraffic(NamedTuple):
     """The copies of each message."""
 
     @property
-    def condition(self) -> str:
-        """The condition, in words, of bounds on steps and transmissions for other algorithms."""
+    def uncut(self) -> "RequiredTraffic":
+        """The same data in one segment for each message, in packets of any size."""
+        blocks = self.blocks
+        return self._replace(
+            segments=self.segments // self.cut, size=self.size * blocks, capacity=None, blocks=1, cut=1
+        )
+
+    @property
+    def cuts(self) -> list[str]:
+        """How messages are cut, in words; empty: not at all."""
         whole = self.blocks == 1
-        conditions = [] if whole else [f"cuts a vector into {self.blocks} blocks"]
-        if self.cut > 1:
-            conditions.append(f"cuts a {'message' if whole else 'block'} into {self.cut} segments")
-        return _that(conditions + self._copied)
+        words = [] if whole else [f"{self.blocks} blocks of a vector"]
+        return words + ([f"{self.cut} segments of a {'message' if whole else 'block'}"] if self.cut > 1 else [])
 
     @property
-    def condition_on_bytes(self) -> str:
-        """The condition of bounds on bytes for other algorithms: they do not depend on the cut."""
-        return _that(self._copied)
+    def packets(self) -> list[str]:
+        """How packets are filled, in words; empty: they hold any number of segments."""
+        match self.capacity:
+            case None:
+                return []
+            case 1:
+                return [ONE_SEGMENT]
+        return [f"packets of at most {self.capacity} segments"]
 
-    @property
-    def _copied(self) -> list[str]:
-        return [f"sends {self.copies} copies"] if self.copies > 1 else []
-
-
-def _that(conditions: Sequence[str]) -> str:
-    return f" that {' and '.join(conditions)}" if conditions else ""
+    def every_algorithm(self, conditions: Sequence[str]) -> str:
+        """Return the algorithms that a bound binds, in words: those with the ports and copies of this traffic."""
+        half = ["half duplex"] if self.duplex is Duplex.HALF else []
+        ports = [] if self.port_model is PortModel.ALL_PORT else [str(self.port_model)]
+        model = f" ({', '.join(ports + half)})" if ports or half else ""
+        conditions = [*conditions, *([f"{self.copies} copies of a message"] if self.copies > 1 else [])]
+        return f"{GENERAL}{model}{' for ' if conditions else ''}{' and '.join(conditions)}"
 
 
 class Bottleneck(NamedTuple):
@@ -220,53 +233,71 @@ def lower_bounds(topology: Topology, traffic: RequiredTraffic) -> tuple[Claim, .
     known = distances_of(topology)
     if known.nodes < 2 or not (units := transmissions(known, traffic)):
         return ()
-    bottlenecks = list(_bottlenecks(known, traffic))
+    bottlenecks, uncut = list(_bottlenecks(known, traffic)), traffic.uncut
     # Every bottleneck gives a valid bound, so the largest is the best. Different bottlenecks may be the worst for
     # steps, start-ups and bytes.
     slowest = max(bottlenecks, key=lambda each: each.steps(traffic))
-    condition = traffic.condition
+    latest = max(bottlenecks, key=lambda each: each.delay)
+    heaviest = max(bottlenecks, key=lambda each: each.transfer(traffic))
+    least, moved = uncut.segments * transmissions(known, uncut), _moved(traffic.collective)
     claims = [
-        _claim("steps", slowest.steps(traffic), slowest.reason, condition),
-        _claim("segments", traffic.segments * units, _moved(traffic.collective), condition),
+        _claim(
+            traffic, "steps", slowest.steps(traffic), slowest.reason, latest.delay + 1, traffic.packets + traffic.cuts
+        ),
+        _claim(traffic, "segments", traffic.segments * units, moved, least, traffic.cuts),
     ]
     if traffic.capacity is None:
-        latest = max(bottlenecks, key=lambda each: each.delay)
-        claims.append(_claim("startups", latest.delay + 1, latest.reason))
-    heaviest = max(bottlenecks, key=lambda each: each.transfer(traffic))
-    transfer = _claim("transfer_bytes", heaviest.transfer(traffic), heaviest.reason, traffic.condition_on_bytes)
-    return (*claims, transfer)
+        claims.append(_claim(traffic, "startups", latest.delay + 1, latest.reason))
+    return (*claims, _claim(traffic, "transfer_bytes", heaviest.transfer(traffic), heaviest.reason))
 
 
-def _claim(metric: str, value: int, reason: str, condition: str = "") -> Claim:
-    return Claim(metric, value, ">=", f"{GENERAL}{condition}: {reason}")
+def _claim(
+    traffic: RequiredTraffic,
+    metric: str,
+    value: int,
+    reason: str,
+    unconditional: int | None = None,
+    conditions: Sequence[str] = (),
+) -> Claim:
+    """Return a bound, and what is left of it without the conditions on segments and packets."""
+    bare = unconditional is None or unconditional == value
+    source = f"{traffic.every_algorithm(() if bare else conditions)}: {reason}"
+    if bare:
+        return Claim(metric, value, ">=", source, proof=reason)
+    condition = " and ".join(conditions)
+    return Claim(metric, value, ">=", source, proof=reason, condition=condition, unconditional=unconditional)
 
 
-def strongest(claims: Iterable[Claim]) -> list[Claim]:
-    """Keep of all lower bounds on one metric the largest, and of equal bounds the first.
+def strongest(claims: Iterable[Claim], general: Iterable[Claim]) -> list[Claim]:
+    """Return the claims of an algorithm with the general bounds, without weaker ones.
 
-    The lower end of a range goes too if it is no more than this bound; all other claims stay.
+    Of the proven bounds of the algorithm on a metric the largest stays, and the first of equal ones, if it exceeds or equals
+    the general one. A lower end of a range stays if it exceeds both. General bounds stay unless an equal one is stated.
     """
-    claims = list(claims)
+    claims, bounds = list(claims), {bound.name: bound for bound in general}
     best: dict[str, Claim] = {}
     for claim in claims:
-        # Only bounds that hold for every algorithm replace each other; a bound of the algorithm itself says something
-        # else.
-        if claim.is_bound and (claim.name not in best or _number(claim) > _number(best[claim.name])):
-            best[claim.name] = claim
-    return [
-        claim
-        for claim in claims
-        if claim.relation != ">=" or claim.name not in best or claim is best[claim.name] or _exceeds(claim, best)
-    ]
+        if claim.relation == ">=" and claim.proof and _number(claim) >= _number(bounds.get(claim.name)):
+            best[claim.name] = max(best.get(claim.name, claim), claim, key=_number)
+    equal = {name for name, claim in best.items() if name in bounds and _number(claim) == _number(bounds[name])}
+    kept = []
+    for claim in claims:
+        of_any = best.get(claim.name, bounds.get(claim.name))
+        if claim is of_any and claim.name in equal:
+            # The general proof may bind more algorithms.
+            general_one = bounds.pop(claim.name)
+            kept.append(replace(claim, condition=general_one.condition, unconditional=general_one.unconditional))
+        elif (
+            claim.relation != ">=" or of_any in (None, claim) or (not claim.proof and _number(claim) > _number(of_any))
+        ):
+            kept.append(claim)
+    return [*kept, *bounds.values()]
 
 
-def _exceeds(claim: Claim, best: Mapping[str, Claim]) -> bool:
-    return claim.own and _number(claim) > _number(best[claim.name])
-
-
-def _number(claim: Claim) -> float:
-    assert not isinstance(claim.predicted, tuple)
-    return claim.predicted
+def _number(claim: Claim | None) -> float:
+    predicted = 0.0 if claim is None else claim.predicted
+    assert not isinstance(predicted, tuple)
+    return predicted
 
 
 def transmissions(known: Distances, traffic: RequiredTraffic) -> int:

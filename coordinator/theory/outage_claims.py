@@ -33,11 +33,7 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
         return claims
     source = f"{algorithm.citation}: what its paths carry around the outages"
     exact = certain and not folds_few_bytes(algorithm)
-    claims.append(
-        Claim(
-            "intact_deliveries", found.delivered, "==" if exact else ">=", source, own=not exact, derived=found.traced
-        )
-    )
+    claims.append(Claim("intact_deliveries", found.delivered, "==" if exact else ">=", source, derived=found.traced))
     return claims + outage_bounds(algorithm)
 
 

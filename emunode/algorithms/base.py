@@ -446,7 +446,8 @@ class Algorithm(ABC):
                 assert isinstance(startups.predicted, int)
                 assert isinstance(transferred.predicted, int)
                 seconds = startup * startups.predicted + per_byte * transferred.predicted
-                claims.append(Claim("virtual_seconds", seconds, relation, startups.source))
+                proof = startups.proof if transferred.proof else ""
+                claims.append(Claim("virtual_seconds", seconds, relation, startups.source, proof=proof))
         return claims
 
     # --- trees, for what is claimed of collectives that run over them

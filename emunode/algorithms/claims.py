@@ -1,6 +1,6 @@
 """Claims: predictions of a paper or a formula about a run, and the metrics that they can name."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -63,8 +63,13 @@ METRICS: Final = frozenset(
     (*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *REPAIR, *DETECTION, *AGREEMENT, *LIVENESS, *EMULATOR, "measured")
 )
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
-FURTHER_METRICS: Final[set[str]] = set()
-"""Names that registered features of the coordinator add."""
+FURTHER_METRICS: Final[list[Collection[str]]] = []
+"""Collections of the names that features of the coordinator and metrics of one's own add."""
+
+
+def is_metric(name: str) -> bool:
+    """Return whether a claim can have this name."""
+    return name in METRICS or any(name in names for names in FURTHER_METRICS)
 
 
 class Assumption(StrEnum):
@@ -107,8 +112,13 @@ class UnknownMetricError(ValueError):
 
 
 def distinct(claims: Iterable["Claim"]) -> list["Claim"]:
-    """Keep one of several claims that say the same: the last one, whose source is the most specific."""
-    return list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
+    """Keep one of several claims that say the same: the last one, whose source is the most specific; a proven one first."""
+    found: dict[tuple[str, Relation, Value], Claim] = {}
+    for claim in claims:
+        key = claim.name, claim.relation, claim.predicted
+        if key not in found or claim.proof or not found[key].proof:
+            found[key] = claim
+    return list(found.values())
 
 
 def of_uneven_blocks(claims: Iterable["Claim"], *, packet_limit: int) -> Iterator["Claim"]:
@@ -124,6 +134,39 @@ def of_uneven_blocks(claims: Iterable["Claim"], *, packet_limit: int) -> Iterato
             yield replace(
                 claim, relation="<=", source=f"{claim.source}; shorter blocks are counted as long as the longest"
             )
+
+
+def lower_bound(name: str, predicted: float, proof: str, condition: str = "") -> "Claim":
+    """Return the claim that no algorithm measures less, by `proof`; `condition` limits it to some algorithms."""
+    return Claim(
+        name, predicted, ">=", f"{proof}, for {condition}" if condition else proof, proof=proof, condition=condition
+    )
+
+
+def best_bound(claims: Iterable["Claim"], metric: str) -> "Claim | None":
+    """Return the claim with the largest lower bound of every algorithm on a metric; None without one."""
+    stated = [claim for claim in claims if claim.name == metric and claim.bound is not None]
+    return max(stated, key=lambda claim: claim.bound or 0, default=None)
+
+
+def sharpest(claims: Iterable["Claim"], metric: str) -> "Claim | None":
+    """Return the claim with the largest proven lower bound on a metric, whatever its condition; None without one."""
+    proven = (claim for claim in claims if claim.name == metric and claim.relation == ">=" and claim.proof)
+    return max(proven, key=lambda claim: claim.predicted, default=None)
+
+
+ONE_SEGMENT: Final = "packets of one segment"
+
+
+def one_segment(per_message: int) -> str:
+    """Return the condition of lower bounds on steps that count segments."""
+    cut = cut_into(per_message)
+    return f"{ONE_SEGMENT} and {cut}" if cut else ONE_SEGMENT
+
+
+def cut_into(per_message: int) -> str:
+    """Return the condition of lower bounds on transmissions that count segments; empty for uncut messages."""
+    return f"{per_message} segments of a message" if per_message > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +186,15 @@ class Claim:
     Such a claim checks the engines against the schedule; it cannot find an error in the schedule.
     docs/explanation/claims.md lists them.
     """
-    own: bool = False
-    """True if a relation >= says something about this algorithm only, such as the lower end of a range.
+    proof: str = ""
+    """The reason why no algorithm with the same job measures less than `predicted`.
 
-    All other claims with >= are lower bounds of every algorithm that has the same job, and can be compared with each other.
+    Without it, a claim with >= is about this algorithm only: the lower end of a range, or a promise.
     """
+    condition: str = ""
+    """The algorithms that the proof is limited to, such as `packets of one segment`; empty: it binds all."""
+    unconditional: int | float | None = None
+    """Under a condition, the lower bound that is left for all algorithms, if one is known."""
     assumes: frozenset[Assumption] | None = None
     """The conditions of the claim; None: the usual ones of its metric (`usual_assumptions`)."""
 
@@ -157,14 +204,27 @@ class Claim:
         return usual_assumptions(self.name) if self.assumes is None else self.assumes
 
     @property
-    def is_bound(self) -> bool:
-        """Whether it is a lower bound of every algorithm that has the same job."""
-        return self.relation == ">=" and not self.own
+    def bound(self) -> int | float | None:
+        """The lower bound of every algorithm with the same job, however it cuts messages; None if it states none."""
+        if self.relation != ">=" or not self.proof or isinstance(self.predicted, tuple):
+            return None
+        return self.unconditional if self.condition else self.predicted
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether it is true of every run: no metric of a run is negative, except the segments that a repair saves."""
+        return self.relation == ">=" and self.predicted == 0 and self.name in METRICS - {"extra_segments"}
+
+    @property
+    def sentence(self) -> str:
+        """The bound of the algorithms that a condition names, in words; empty without a condition."""
+        return f"{self.name} for {self.condition}: at least {self.predicted} ({self.proof})" if self.condition else ""
 
     def __post_init__(self) -> None:
-        if self.name not in METRICS and self.name not in FURTHER_METRICS:
-            near = " or ".join(map(repr, get_close_matches(self.name, sorted(METRICS))))
-            hint = f"did you mean {near}?" if near else f"known metrics: {', '.join(sorted(METRICS))}"
+        if not is_metric(self.name):
+            known = sorted(METRICS.union(*FURTHER_METRICS))
+            near = " or ".join(map(repr, get_close_matches(self.name, known)))
+            hint = f"did you mean {near}?" if near else f"known metrics: {', '.join(known)}"
             raise UnknownMetricError(f"a claim about an unknown metric {self.name!r}: {hint}")
         if self.relation not in get_args(Relation):
             raise ValueError(f"a claim with an unknown relation {self.relation!r}: expected ==, <= or >=")

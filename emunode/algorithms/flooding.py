@@ -126,7 +126,7 @@ class Flood(Algorithm):
                     "<=",
                     f"{self.citation}: a last step between nodes of equal distance",
                 ),
-                Claim("packets", links, ">=", f"{self.citation}: each link once or twice", own=True),
+                Claim("packets", links, ">=", f"{self.citation}: each link once or twice"),
                 Claim("packets", 2 * links, "<=", f"{self.citation}: each link once or twice"),
             ]
         if segments == 1:

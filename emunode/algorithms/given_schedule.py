@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Final, NamedTuple
 
 from emunode.algorithms.base import Content, Dependence, LocalView, Need, Rule
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, lower_bound
 from emunode.algorithms.given_base import (
     MOST_GIVEN_HOPS,
     MOST_GIVEN_STEP,
@@ -283,7 +283,7 @@ class GivenCollective(GivenAlgorithm):
             Claim("steps", hops[-1].step, "==", f"{given.file}: the last step", derived=True),
             Claim("segments", len(hops), "==", f"{given.file}: its hops", derived=True),
             Claim("intact_deliveries", counts[self.collective] * messages, "==", defined),
-            Claim("steps", self._farthest, ">=", "no chunk arrives in fewer steps than its distance"),
+            lower_bound("steps", self._farthest, "no chunk arrives in fewer steps than its distance"),
         ]
         if given.stated_steps:
             claims.append(Claim("steps", given.stated_steps, "<=", f"{given.file} says so"))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from weakref import WeakSet
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule, Timing
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, lower_bound
 from emunode.algorithms.program_process import Program
 from emunode.errors import RuleError, ScenarioError
 from emunode.model import (
@@ -105,7 +105,7 @@ class ProgramAlgorithm(Algorithm):
         farthest = max(self.topology.distance(rank, root) for rank in self.topology.data_ranks)
         return [
             Claim("deliveries", pairs * self.spec.messages, "==", f"definition of {self.collective}"),
-            Claim("steps", farthest, ">=", "distance"),
+            lower_bound("steps", farthest, "distance"),
         ]
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from emunode.algorithms.base import Content, LocalView
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, lower_bound
 from emunode.algorithms.program import (
     Identity,
     ProgramAlgorithm,
@@ -77,7 +77,7 @@ class ProgramReduction(ProgramAlgorithm):
             farthest = max(topology.eccentricity(holder) for holder in holders)
         return [
             Claim("deliveries", len(holders) * spec.messages, "==", f"definition of {self.collective}"),
-            Claim("steps", farthest, ">=", "distance"),
+            lower_bound("steps", farthest, "distance"),
         ]
 
 

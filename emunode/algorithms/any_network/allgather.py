@@ -16,7 +16,7 @@ from math import ceil
 
 from emunode.algorithms.any_network.last_hops import Phases, last_hops, phases, require_searchable, share_out
 from emunode.algorithms.any_network.table_collective import TableCollective, TableHop
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, lower_bound, one_segment
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.registry import register
 from emunode.topologies.base import Topology
@@ -154,7 +154,12 @@ class PhasedBreadthFirstAllgather(BreadthFirstAllgather):
             Claim(
                 "steps", self.phases.steps(chunks), "==" if exact else "<=", f"{CITATION}: sum over t of ceil(c L_t)"
             ),
-            Claim("steps", least, ">=", "lower bound: t - 1 + c N_t / d for the blocks from distance t or more"),
+            lower_bound(
+                "steps",
+                least,
+                "lower bound: t - 1 + c N_t / d for the blocks from distance t or more",
+                one_segment(self.segments_per_message),
+            ),
         ]
 
 

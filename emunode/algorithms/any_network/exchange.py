@@ -21,7 +21,7 @@ from typing import ClassVar
 from emunode.algorithms.any_network.last_hops import require_searchable
 from emunode.algorithms.any_network.table_collective import Item, TableCollective, TableHop
 from emunode.algorithms.base import Need
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, lower_bound, one_segment
 from emunode.model import Collective, Port, Rank, Step
 from emunode.registry import register
 from emunode.topologies.base import CayleyTopology, Topology
@@ -255,9 +255,10 @@ class Exchange(TableCollective):
             source = f"{CITATION}: nothing waits, and the farthest pair needs its distance"
             return [Claim("steps", self._farthest, "==", source)]
         bound = "lower bound: sum of distances over directed links, and the diameter"
+        packets = one_segment(self.segments_per_message) if capacity == 1 else f"packets of at most {capacity} segments"
         return [
             Claim("steps", self.table.steps, "==", f"{CITATION}: the table", derived=True),
-            Claim("steps", self.least_steps, ">=", bound),
+            lower_bound("steps", self.least_steps, bound, packets),
             Claim(
                 "max_link_segments_per_step",
                 capacity,

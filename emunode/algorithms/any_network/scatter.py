@@ -7,7 +7,7 @@ from functools import cached_property
 
 from emunode.algorithms.any_network.time_flow import TimeFlow
 from emunode.algorithms.base import Need
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, cut_into, lower_bound, one_segment
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.transforms import backwards
 from emunode.model import Collective, Duplex, PortModel, Rank, Step
@@ -99,8 +99,8 @@ class AnyScatter(RoutedCollective):
         bound = "lower bound: t - 1 and the segments for distance t or more over the links to level t"
         claims = [
             *super().claims(),
-            Claim("segments", shortest, ">=", "lower bound: sum of the distances"),
-            Claim("steps", self.least_steps, ">=", bound),
+            lower_bound("segments", shortest, "lower bound: sum of the distances", cut_into(self.segments_per_message)),
+            lower_bound("steps", self.least_steps, bound, one_segment(self.segments_per_message)),
             Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: a link carries one segment per step"),
         ]
         if self.one_port:

@@ -17,7 +17,7 @@ from itertools import accumulate, count
 from typing import ClassVar, Final
 
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
-from emunode.algorithms.claims import Claim, Relation
+from emunode.algorithms.claims import Claim, Relation, cut_into, lower_bound, one_segment
 from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.transforms import allreduce_of, backwards
 from emunode.algorithms.tree_collective import TreeCollective
@@ -217,7 +217,12 @@ class PackingBroadcast(TreePacking, TreeCollective):
         ends = [rank for rank in self.rooted.ranks() if rank and not self.rooted.is_switch(rank)]
         last = max(distance[rank] - 1 - -self.copies // len(self.rooted.ports(rank)) for rank in ends)
         return [
-            Claim("steps", last, ">=", "any schedule: d(source, v) - 1 + ceil(copies / links of v) for every node v")
+            lower_bound(
+                "steps",
+                last,
+                "any schedule: d(source, v) - 1 + ceil(copies / links of v) for every node v",
+                one_segment(self.segments_per_message),
+            )
         ]
 
 
@@ -240,13 +245,15 @@ class PackingScatter(TreePacking, PipelinedScatter):
         shortest = self.copies * sum(self.rooted.distances_from(0))
         return [
             *super().claims(),
-            Claim(
+            lower_bound(
                 "steps",
                 -(-others * self.copies // degree),
-                ">=",
                 f"{degree} links at the root, one copy each per step",
+                one_segment(self.segments_per_message),
             ),
-            Claim("segments", shortest, ">=", "no path is shorter than the distance"),
+            lower_bound(
+                "segments", shortest, "no path is shorter than the distance", cut_into(self.segments_per_message)
+            ),
             Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: no two trees share an arc"),
             *self.structure_claims(),
         ]

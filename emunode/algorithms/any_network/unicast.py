@@ -8,7 +8,7 @@ from emunode.algorithms.any_network.disjoint_paths import Link, closed_lengths, 
 from emunode.algorithms.any_network.last_hops import require_searchable
 from emunode.algorithms.any_network.time_flow import TimeFlow
 from emunode.algorithms.base import Algorithm, Dependence, LocalView, Need, Rule, Timing
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, lower_bound, one_segment
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
@@ -133,14 +133,20 @@ class MinimalUnicast(Algorithm):
             ]
         if not distances:
             return claims
-        arcs = 2 * self.topology.link_count
+        arcs, packets = 2 * self.topology.link_count, one_segment(self.segments_per_message)
         return [
             *claims,
-            Claim(
-                "steps", farthest + (self.copies - 1) // self.topology.degree, ">=", "lower bound: the largest distance"
+            lower_bound(
+                "steps",
+                farthest + (self.copies - 1) // self.topology.degree,
+                "lower bound: the largest distance",
+                packets,
             ),
-            Claim(
-                "steps", -(-hops // arcs), ">=", "lower bound: sum of the distances over the number of directed links"
+            lower_bound(
+                "steps",
+                -(-hops // arcs),
+                "lower bound: sum of the distances over the number of directed links",
+                packets,
             ),
         ]
 
@@ -288,11 +294,11 @@ class DisjointUnicast(RoutedCollective):
         segments = spec.messages * self.segments_per_message
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the paths", derived=True),
-            Claim(
+            lower_bound(
                 "steps",
                 self.least_steps(segments),
-                ">=",
                 "lower bound: the quickest flow from the source to the target",
+                one_segment(self.segments_per_message),
             ),
             Claim("segments", self.hops, "==", f"{self.citation}: lengths of the paths", derived=True),
             Claim("intact_deliveries", spec.messages, "==", f"{self.citation}: one target"),

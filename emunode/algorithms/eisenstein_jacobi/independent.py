@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from emunode.algorithms.base import Need
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, lower_bound, one_segment
 from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
@@ -156,7 +156,12 @@ class IndependentScatter(PipelinedScatter):
         return [
             *super().claims(),
             self._step_claim(busy, highest),
-            Claim("steps", busy, ">=", "6n links at the root, one segment each in a step"),
+            lower_bound(
+                "steps",
+                busy,
+                "6n links at the root, one segment each in a step",
+                one_segment(self.segments_per_message),
+            ),
             Claim("segments", copies * shortest, ">=", lengths),
             Claim("segments", copies * others * highest, "<=", lengths),
             # The copies that leave over the fullest root link.

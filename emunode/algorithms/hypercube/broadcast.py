@@ -96,7 +96,7 @@ class CubeBroadcast(CubeDissemination):
         # Real-valued P: no whole number of packets takes less time than the real optimum.
         packets = max(self.fewest_packets, form.best_packets(size, startup, per_byte))
         least = form.seconds(packets, size, startup, per_byte)
-        bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}", own=True)
+        bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}")
         return [*super().cost_claims(startup, per_byte), bound]
 
     @classmethod
@@ -219,7 +219,7 @@ class TwoRootedBroadcast(CubeBroadcast):
         least = CycleForm(2, 0).seconds(self.spec.messages, size, startup, per_byte)
         return [
             *claims[:-1],
-            Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2", own=True),
+            Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2"),
         ]
 
 

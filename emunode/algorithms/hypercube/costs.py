@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb, sqrt
 
-from emunode.algorithms.claims import Claim, Relation
+from emunode.algorithms.claims import Claim, Relation, lower_bound
 from emunode.model import Collective, CollectiveSpec, PortModel
 
 CycleLoads = Sequence[Fraction]
@@ -146,8 +146,8 @@ def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
         case Collective.ALLREDUCE | Collective.UNICAST:
             return []
     return [
-        Claim("startups", n, ">=", f"{BOUNDS} {where}"),
-        Claim("transfer_bytes", least, ">=", f"{BOUNDS} {where}"),
+        lower_bound("startups", n, f"{BOUNDS} {where}"),
+        lower_bound("transfer_bytes", least, f"{BOUNDS} {where}"),
     ]
 
 

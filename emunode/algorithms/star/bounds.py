@@ -9,7 +9,7 @@ of Tseng and Sheu, each the maximum of its terms.
 from math import factorial
 
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, cut_into, lower_bound, one_segment
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
 
@@ -72,9 +72,11 @@ def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[C
         steps += topology.diameter - 1
         formula += " + D_n - 1"
     copied = ", M counts all copies" if spec.redundancy > 1 else ""
+    # Every message has one segment at least, and whatever is cut further has more to move.
+    pieces = copies // (spec.messages * spec.redundancy)
     return [
-        Claim("steps", steps, ">=", f"{cited}: lower bound {formula}{copied}"),
-        Claim("segments", hops, ">=", f"{cited}: lower bound {moved}{copied}"),
+        lower_bound("steps", steps, f"{cited}: lower bound {formula}{copied}", one_segment(pieces)),
+        lower_bound("segments", hops, f"{cited}: lower bound {moved}{copied}", cut_into(pieces)),
     ]
 
 
@@ -90,8 +92,8 @@ def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
     startups = max(topology.diameter, (topology.order - 1).bit_length() if one_port else 0)
     lemma = f"{MULTIPLE}, lemma {2 if spec.collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER) else 1}"
     return [
-        Claim("startups", startups, ">=", f"{lemma}: diameter{', ceil(log2 n!)' if one_port else ''}"),
-        Claim("transfer_bytes", received if one_port else -(-received // topology.degree), ">=", f"{lemma}: bandwidth"),
+        lower_bound("startups", startups, f"{lemma}: diameter{', ceil(log2 n!)' if one_port else ''}"),
+        lower_bound("transfer_bytes", received if one_port else -(-received // topology.degree), f"{lemma}: bandwidth"),
     ]
 
 
@@ -106,7 +108,7 @@ def least_time(topology: Topology, spec: CollectiveSpec, startup: float, per_byt
     assert isinstance(transferred.predicted, int)
     seconds = max(startup * startups.predicted, per_byte * transferred.predicted)
     lemma = startups.source.partition(":")[0]
-    return Claim("virtual_seconds", seconds, ">=", f"{lemma}: the larger of start-ups and bandwidth")
+    return lower_bound("virtual_seconds", seconds, f"{lemma}: the larger of start-ups and bandwidth")
 
 
 class TimeBounded(Algorithm):

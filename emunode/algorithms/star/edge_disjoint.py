@@ -121,7 +121,7 @@ class DisjointTreesScatter(PipelinedScatter):
         return (
             [Claim("steps", busiest + self.trees.height(0) - 1, "<=", last)],
             [
-                Claim("segments", full + shortest, ">=", hops, own=True),
+                Claim("segments", full + shortest, ">=", hops),
                 # EDT paths are longer than the distance by 0, 2 or 4.
                 Claim("segments", full + shortest + 4 * left * others, "<=", hops),
             ],
@@ -225,7 +225,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
         least = rounds * depths - (-left * total_distance(self.topology) // self.count)
         rest = f"{self.citation}: d steps a full round of all trees, {DEPTHS}, and t_n/(n-1) for each copy left over"
         return [
-            Claim("steps", least, ">=", rest, own=True),
+            Claim("steps", least, ">=", rest),
             Claim("steps", (rounds + 1) * depths, "<=", source),
         ]
 
@@ -245,7 +245,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
             return [Claim("segments", least, "==", source)]
         source = f"{self.citation}: full rounds of all trees, {DEPTHS}; copies left over go where they are least deep"
         return [
-            Claim("segments", least, ">=", source, own=True),
+            Claim("segments", least, ">=", source),
             Claim("segments", order * self.copies * depths, "<=", source),
         ]
 

@@ -200,7 +200,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         least, largest = (max(1, min(most, bound)) for bound in (floor(best), ceil(best)))
         source = f"{MULTIPLE}, theorem {1 if self.slot == 1 else 2}: p = sqrt(2m(h-1)Tc/((n-1)Ts))"
         return [
-            Claim("segments_per_message", trees * least, ">=", source, own=True),
+            Claim("segments_per_message", trees * least, ">=", source),
             Claim("segments_per_message", trees * largest, "<=", source),
         ]
 

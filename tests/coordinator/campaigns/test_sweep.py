@@ -1,14 +1,21 @@
 """Sweeps: networks from ranges, rows with bounds, and folders that go on where they stopped."""
 
 import json
+from collections.abc import Iterator
+from itertools import product
+from math import inf
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from coordinator.campaigns.sweep import KINDS, ROWS, networks_in, sweep
+from coordinator.campaigns.sweep import KINDS, ROWS, SweepPoint, networks_in, row_of, run_point, sweep
+from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
+from emunode.model import Collective, PortModel
+from emunode.topologies.registry import parse_topology
 from tests.command_line import Call
+from tests.scenarios import Case
 from tests.support import golden_rows
 
 # --- networks --------------------------------------------------------------------------------------------------------
@@ -68,6 +75,48 @@ def test_a_bound_can_be_met() -> None:
     result = sweep(["star:4"], "allgather", ["bfb"], "transfer_bytes", segments=3, message_bytes=48)
     (row,) = result.rows
     assert (row["measured"], row["bound"], row["ratio"]) == (23 * 48 // 3, 23 * 48 // 3, 1)
+
+
+COSTS = ("steps", "segments", "startups", "transfer_bytes", "virtual_seconds")
+BOUNDED = (
+    "star:3", "star:4", "hypercube:2", "hypercube:3", "ej:1+2", "ej:2+3", "torus:3x4", "mesh:2x3", "ring:5", "complete:6",
+    "ccc:3", "fat-tree:4",
+)  # fmt: skip
+
+
+def runs_of(network: str, collective: Collective, ports: PortModel) -> Iterator[Case]:
+    """Yield a run of every algorithm that is no negative control, with messages of one segment and of several."""
+    names = algorithms(parse_topology(network).family, collective)
+    for name, segments in product(names, (1, 3)):
+        case = Case(f"{network} {collective} {name}", port_model=ports, segments=segments, message_bytes=72)
+        try:
+            algorithm = case.plan.algorithm
+        except ScenarioError:
+            continue  # an algorithm that needs other ports, sizes or links
+        if not algorithm.negative_control:
+            yield case
+
+
+@pytest.mark.exhaustive(one_in=8)
+@pytest.mark.parametrize("ports", PortModel)
+@pytest.mark.parametrize("collective", [each for each in Collective if each is not Collective.MESSAGES])
+@pytest.mark.parametrize("network", BOUNDED)
+def test_no_algorithm_goes_below_the_bound_of_another(network: str, collective: Collective, ports: PortModel) -> None:
+    """The bounds of a sweep are those of its runs, and no algorithm beats them however it cuts messages into segments."""
+    bounds = {metric: [0.0] for metric in COSTS}
+    reached = {metric: [inf] for metric in COSTS}
+    for case in runs_of(network, collective, ports):
+        point, record = SweepPoint(case.plan, network, None), run_point(SweepPoint(case.plan, network, None))
+        assert record is not None
+        judged = [each for each in case.run.judgements if each.claim.bound is not None]
+        for metric in COSTS:
+            row = row_of(point, metric, record)
+            of_run = [(each.claim.bound or 0, each.ratio) for each in judged if each.claim.name == metric]
+            assert row["bound"] == max((bound for bound, _ in of_run), default=None), (case, metric)
+            assert row["ratio"] == min((ratio for _, ratio in of_run if ratio is not None), default=None)
+            bounds[metric] += [bound for bound, _ in of_run]
+            reached[metric].append(record["measured"][metric])
+    assert all(max(bounds[metric]) <= min(reached[metric]) + 1e-12 for metric in COSTS), (bounds, reached)
 
 
 def test_networks_without_the_algorithm_are_left_out() -> None:

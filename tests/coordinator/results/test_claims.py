@@ -257,7 +257,9 @@ def test_claims_about_an_undecided_run_are_undecided() -> None:
     ],
 )
 def test_ratio_to_a_lower_bound(bound: Value, relation: Relation, measured: Metric | None, ratio: float | None) -> None:
-    assert Judgement(Claim("steps", bound, relation, "a paper"), measured, Verdict.HOLDS).ratio == ratio
+    assert (
+        Judgement(Claim("steps", bound, relation, "a paper", proof="the paper"), measured, Verdict.HOLDS).ratio == ratio
+    )
 
 
 def test_judgement_record_in_the_summary() -> None:

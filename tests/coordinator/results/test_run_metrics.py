@@ -26,6 +26,19 @@ def distinct_senders(plan, journal):
 register(RunMetric("distinct_senders", "nodes that send at all", distinct_senders))
 """
 
+CLAIMED = """
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.flooding import Flood
+
+
+@register
+class Counted(Flood):
+    name = "counted"
+
+    def claims(self):
+        return [*super().claims(), Claim("busy_senders", PREDICTED, "==", "the ring of six nodes")]
+"""
+
 
 def senders(_plan: Plan, journal: pl.LazyFrame) -> int:
     return int(journal.select(pl.col("sender").n_unique()).collect().item())
@@ -75,6 +88,18 @@ def test_the_same_journal_gives_the_same_metric_over_sockets(call: Call) -> None
     Path("mine.py").write_text(PLUGIN)
     run = "run --topology star:3 --collective broadcast --algorithm flood --driver local --plugin mine.py"
     assert call(f"{run} --out local --json").data["distinct_senders"] == 5
+
+
+@pytest.mark.parametrize("driver", ["memory", "local"])
+@pytest.mark.parametrize(("predicted", "verdict"), [(5, "holds"), (6, "violated")])
+def test_a_metric_of_ones_own_can_be_claimed(predicted: int, verdict: str, driver: str, call: Call) -> None:
+    """A ring of 6 nodes: only the node opposite to the source sends nothing."""
+    Path("claimed.py").write_text(PLUGIN.replace("distinct", "busy") + CLAIMED.replace("PREDICTED", str(predicted)))
+    run = "run --topology star:3 --collective broadcast --algorithm counted --plugin claimed.py"
+    found = call(f"{run} --driver {driver} --out own --json")
+    (claim,) = [each for each in found.data["claims"] if each["name"] == "busy_senders"]
+    assert (claim["measured"], claim["verdict"], found.data["verdict"]) == (5, verdict, verdict)
+    assert call("verify own --plugin claimed.py").status == 0
 
 
 @pytest.mark.parametrize("name", ["steps", "topology", "verdict", "Two Words", "violated"])

@@ -4,6 +4,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import networkx
 import pytest
@@ -11,10 +12,12 @@ import pytest
 from coordinator.planning.claims import fault_free_claims, run_bounds, run_claims
 from coordinator.theory.cuts import busiest_cut, closed_form, smallest_cuts
 from coordinator.theory.lower_bounds import RequiredTraffic, distances_of, inverse_rate, lower_bounds
+from emunode.algorithms.claims import sharpest
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.command_line import Call
 from tests.scenarios import Case
 from tests.support import golden_rows, run_scenario
 
@@ -264,7 +267,8 @@ def test_a_permutation_is_bounded_by_the_cut_it_crosses() -> None:
 def steps_claim(**values: object) -> tuple[object, str]:
     """Return the one lower bound on the steps that a run without faults claims, and its source."""
     plan = Case(values).plan
-    (claim,) = [claim for claim in run_claims(plan).kept if claim.name == "steps" and claim.is_bound]
+    claim = sharpest(run_claims(plan).kept, "steps")
+    assert claim is not None
     return claim.predicted, claim.source
 
 
@@ -308,15 +312,15 @@ def test_bounds_on_steps_name_the_cut_into_segments() -> None:
     values = {"topology": "hypercube:4", "collective": "broadcast", "messages": 4}
     bound, source = steps_claim(**values, algorithm="nrsbt")
     assert bound == 7
-    assert source.startswith("lower bound of every algorithm that cuts a message into 4 segments: ")
+    assert source.startswith("lower bound of every algorithm for packets of one segment and 4 segments of a message: ")
     assert steps_claim(**values, algorithm="nesbt")[1].startswith("lower bound of every algorithm: ")
 
 
 def test_bounds_count_all_copies() -> None:
     plan = Case("star:4 broadcast edt", redundancy=3).plan
-    bounds = {claim.name: claim for claim in run_claims(plan).kept if claim.is_bound}
+    bounds = {claim.name: claim for claim in run_claims(plan).kept if claim.proof}
     assert bounds["transfer_bytes"].predicted == 64  # three copies of 64 bytes over three links
-    assert "that sends 3 copies" in bounds["transfer_bytes"].source
+    assert "for 3 copies of a message" in bounds["transfer_bytes"].source
     assert bounds["segments"].predicted == 69
 
 
@@ -324,9 +328,53 @@ def test_the_lower_end_of_a_range_is_no_bound() -> None:
     """Two messages over three trees: what a full round of trees takes concerns this algorithm only."""
     result = run_scenario(topology="star:4", collective="alltoall", algorithm="edt", messages=2, driver="memory")
     lower = [judgement for judgement in result.judgements if judgement.claim.relation == ">="]
-    own = [judgement for judgement in lower if judgement.claim.own]
+    own = [judgement for judgement in lower if not judgement.claim.proof]
     assert all(judgement.ratio is None for judgement in own)
     assert {judgement.claim.name for judgement in lower if judgement.ratio is not None} == {
         "steps", "segments", "transfer_bytes",
     }  # fmt: skip
     assert not any("at most that" in judgement.claim.source for judgement in lower)
+
+
+ESTIMATE = """
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.flooding import Flood
+from emunode.registry import register
+
+
+@register
+class Estimated(Flood):
+    name = "estimated"
+
+    def claims(self):
+        return [*super().claims(), Claim("steps", 7, ">=", "my estimate", proof=PROOF)]
+"""
+
+
+@pytest.mark.parametrize(("proof", "ratios", "bound"), [("", {1, None}, 3), ("a proof", {1, 0.4286}, 7)])
+def test_a_claim_without_a_proof_is_no_bound(proof: str, ratios: set[float | None], bound: int, call: Call) -> None:
+    """The opposite corner of a cube is three steps away, whatever a plug-in states of itself."""
+    name = f"estimate_{bound}"
+    Path(f"{name}.py").write_text(ESTIMATE.replace("PROOF", repr(proof)).replace("estimated", name))
+    given = f"--topology hypercube:3 --collective broadcast --algorithm {name} --plugin {name}.py --json"
+    claims = call(f"run {given} --driver memory").data["claims"]
+    stated = [each for each in claims if (each["name"], each["relation"]) == ("steps", ">=")]
+    assert {each["predicted"] for each in stated} == {3, 7}
+    assert {each["ratio"] for each in stated} == ratios
+    (row,) = call(f"sweep {given}").data["rows"]
+    assert row["bound"] == bound
+
+
+def test_a_bound_says_for_which_packets_and_pieces_it_holds(tmp_path: Path) -> None:
+    """Two K_4 over two nodes: 15 links. `bfb-packed` takes 5 steps, and one segment in a packet needs 7."""
+    graph = networkx.disjoint_union(networkx.complete_graph(4), networkx.complete_graph(4))
+    graph.add_edges_from([(3, 8), (8, 9), (9, 4)])
+    networkx.write_graphml(graph, tmp_path / "two.graphml")
+    values: dict[str, Any] = {"topology": f"file:{tmp_path / 'two.graphml'}", "collective": "allgather"}
+    packed = run_scenario(**values, algorithm="bfb-packed")
+    assert packed.summary["steps"] == 5
+    claims = [each.claim for each in run_scenario(**values, algorithm="bfb").judgements if each.claim.name == "steps"]
+    assert {claim.bound for claim in claims} - {None} == {5}
+    (sharp,) = [claim for claim in claims if claim.relation == ">=" and claim.predicted > 5]
+    assert sharp.sentence.startswith("steps for packets of one segment: at least")
+    assert all("for packets of one segment" in claim.source for claim in claims if claim.condition)

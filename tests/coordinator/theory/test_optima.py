@@ -151,7 +151,7 @@ def hold_claims(values: dict[str, Any], source: int, optima: dict[tuple[object, 
     claims = [claim for claim in fault_free_claims(plan).kept if claim.name == "steps"]
     for claim in claims:
         assert isinstance(claim.predicted, int | float), (values, claim)
-        if claim.is_bound:
+        if claim.proof:
             assert claim.predicted <= optimum, (values, claim)
         elif claim.relation in ("==", "<="):
             assert claim.predicted >= optimum, (values, claim)
