@@ -254,6 +254,37 @@ class Rounding(StrEnum):
     """Once, at the end: all additions are float32, and partial results travel as float32."""
 
 
+class EvenParts(NamedTuple):
+    """Elements cut into parts that differ by at most one element; the longer parts come first."""
+
+    elements: int
+    parts: int
+    element_bytes: int = 1
+
+    @property
+    def longer(self) -> int:
+        """How many parts are one element longer than the others; 0 if all are equal."""
+        return self.elements % self.parts
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest part."""
+        return -(-self.elements // self.parts) * self.element_bytes
+
+    @property
+    def shortest(self) -> int:
+        """Bytes of the shortest part."""
+        return self.elements // self.parts * self.element_bytes
+
+    def size(self, place: int) -> int:
+        """Return the bytes of the part at `place`."""
+        return self.longest if place < self.longer else self.shortest
+
+    def start(self, place: int) -> int:
+        """Return the elements before the part at `place`."""
+        return place * (self.elements // self.parts) + min(place, self.longer)
+
+
 class NumberSource(StrEnum):
     """The origin of the real numbers that ranks contribute."""
 
@@ -294,9 +325,8 @@ class RealNumbers(NamedTuple):
         """Return the names of the contributions of a rank: of L on P ranks the first L mod P ranks have one more."""
         if not self.leaves:
             return (rank,)
-        place, (size, longer) = ranks.index(rank), divmod(self.leaves, len(ranks))
-        start = place * size + min(place, longer)
-        return range(start, start + size + (place < longer))
+        place, shared = ranks.index(rank), EvenParts(self.leaves, len(ranks))
+        return range(shared.start(place), shared.start(place + 1))
 
     @property
     def sent_bytes(self) -> int:
@@ -398,6 +428,14 @@ class CollectiveSpec(NamedTuple):
     def most_parts(self) -> int:
         """The largest number of parts that every message can be cut into: the elements of the shortest."""
         return self.least_message_bytes // self.element_bytes
+
+    def cut(self, parts: int) -> EvenParts:
+        """Return how a message is cut into parts; where blocks differ, one of the longest blocks."""
+        return EvenParts(self.message_bytes // self.element_bytes, parts, self.element_bytes)
+
+    def least(self, size: int, lanes: int) -> int:
+        """Return the fewest bytes of the fullest of some lanes that share `size` bytes of whole elements."""
+        return EvenParts(size // self.element_bytes, lanes, self.element_bytes).longest
 
     @property
     def knows_neighbours(self) -> bool:

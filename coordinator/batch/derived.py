@@ -82,7 +82,7 @@ def _over_plain_links(plan: Plan) -> list[Claim]:
         found = follow(plan, engine.schedule)
     except InexactError:
         return []
-    shortest = plan.spec.least_message_bytes // plan.algorithm.segments_per_message
+    shortest = plan.algorithm.smallest_segment_bytes
     if found.wrong.any() and shortest < LEAST_BYTES:
         # A wrong content may be right by chance.
         return []

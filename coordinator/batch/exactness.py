@@ -67,7 +67,7 @@ def _of_faults(plan: Plan, faults: Sequence[Fault]) -> str | None:
     last = plan.algorithm.final_step
     if not effects <= {Stops, Ends} and last is not None and any(fault.step > last for fault in faults):
         return f"a fault begins after the last step, {last}"
-    shortest = plan.spec.least_message_bytes // plan.algorithm.segments_per_message
+    shortest = plan.algorithm.smallest_segment_bytes
     if shortest < LEAST_BYTES and (plan.spec.collective in FOLDING or Alters in effects):
         return (
             f"in segments of {shortest} bytes a wrong content may be right by chance; at least {LEAST_BYTES} are needed"

@@ -110,6 +110,7 @@ def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
         pairs=tuple((rank, algorithm.destination(rank)) for rank in algorithm.sources) if unicast else (),
         cut=algorithm.segments_per_message,
         copies=spec.redundancy,
+        element_bytes=spec.element_bytes,
     )
     return lower_bounds(run.topology, traffic)
 

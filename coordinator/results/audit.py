@@ -19,7 +19,7 @@ from coordinator.results.queries import at_receiver
 from coordinator.results.timed_audit import unplanned, with_reads
 from emunode.algorithms.base import Dependence
 from emunode.faults.effects import Delays, Duplicates, Effect
-from emunode.model import ALL_RANKS, PART_NAME_BYTES, Collective, Duplex, PortModel, Rank, Step
+from emunode.model import ALL_RANKS, PART_NAME_BYTES, Collective, Duplex, EvenParts, PortModel, Rank, Step
 
 AUDITED_LINKS = 100_000
 """Most links that are looked up in the topology; of more links, an even sample is looked up."""
@@ -169,10 +169,11 @@ def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Ex
     ranks = plan.topology.data_ranks
     # On its way to all a finished block is named by its origin, before that by its target.
     owner = pl.when(target == ALL_RANKS).then(origin).otherwise(target)
-    unit = spec.element_bytes
-    size = spec.message_bytes // unit - owner.is_in(list(ranks[len(ranks) - spec.short_blocks :])).cast(pl.Int32)
-    # The first segments of a message are one element longer than the others, as many as the division leaves over.
-    expected = unit * (size // parts + (number % parts < size % parts).cast(pl.Int32))
+    whole, short = (
+        pl.when(number % parts < cut.longer).then(cut.longest).otherwise(cut.shortest)
+        for cut in (spec.cut(parts), EvenParts(spec.most_parts, parts, spec.element_bytes))
+    )
+    expected = pl.when(owner.is_in(list(ranks[len(ranks) - spec.short_blocks :]))).then(short).otherwise(whole)
     numbers = spec.numbers
     if numbers is None or not numbers.fixed_order:
         return pl.col("bytes") == expected

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 
 from coordinator.theory.cuts import Cut, busiest_cut, smallest_cuts
 from emunode.algorithms.claims import ONE_SEGMENT, Claim
-from emunode.model import Collective, Duplex, PortModel, Rank
+from emunode.model import Collective, Duplex, EvenParts, PortModel, Rank
 from emunode.topologies.base import SEARCH_LIMIT, Topology, VertexTransitiveTopology
 
 GENERAL: Final = "lower bound of every algorithm"
@@ -64,6 +64,8 @@ class RequiredTraffic(NamedTuple):
     """The number of segments of each message."""
     copies: int = 1
     """The copies of each message."""
+    element_bytes: int = 1
+    """Bytes that are never cut apart."""
 
     @property
     def uncut(self) -> "RequiredTraffic":
@@ -116,7 +118,8 @@ class Bottleneck(NamedTuple):
 
     def transfer(self, traffic: RequiredTraffic) -> int:
         """Return the fewest bytes of the heaviest packets of all steps together."""
-        return -(-traffic.size * self.demand // self.lanes)
+        unit = traffic.element_bytes
+        return EvenParts(traffic.size // unit * self.demand, self.lanes, unit).longest
 
 
 class DistanceLevel(NamedTuple):

@@ -39,10 +39,7 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
 
 def folds_few_bytes(algorithm: Algorithm) -> bool:
     """Report whether a fold that lacks a contribution may be right all the same: one byte is zero once in 256."""
-    return (
-        algorithm.collective in FOLDING
-        and algorithm.spec.least_message_bytes // algorithm.segments_per_message < FEW_BYTES
-    )
+    return algorithm.collective in FOLDING and algorithm.smallest_segment_bytes < FEW_BYTES
 
 
 def outage_bounds(algorithm: Algorithm) -> list[Claim]:

@@ -153,7 +153,7 @@ def vote_claims(
         return []
     forged = [effect for spells in timeline.of(Alters).values() for _, effect in spells]
     apart = [effect.choice is Choice.COPY and not effect.alike for effect in forged]
-    if any(apart) and algorithm.spec.least_message_bytes // algorithm.segments_per_message < APART_BYTES:
+    if any(apart) and algorithm.smallest_segment_bytes < APART_BYTES:
         return []
     source = f"{algorithm.citation}: majority of the votes cast over {copies} paths"
     # The exact numbers are stronger than the claim by the number of faults, so they are tried first.

@@ -30,6 +30,7 @@ from emunode.model import (
     Collective,
     CollectiveSpec,
     Duplex,
+    EvenParts,
     Port,
     PortModel,
     Rank,
@@ -255,8 +256,13 @@ class Algorithm(ABC):
     @property
     def largest_segment_bytes(self) -> int:
         """Size of the longest segment of a message, in bytes."""
-        unit = self.spec.element_bytes
-        return -(-self.spec.message_bytes // unit // self.segments_per_message) * unit
+        return self.spec.cut(self.segments_per_message).longest
+
+    @property
+    def smallest_segment_bytes(self) -> int:
+        """Size of the shortest segment of a message, in bytes; where blocks differ, of the shortest block."""
+        spec = self.spec
+        return EvenParts(spec.most_parts, self.segments_per_message, spec.element_bytes).shortest
 
     @property
     def largest_sent_bytes(self) -> int:
@@ -274,8 +280,7 @@ class Algorithm(ABC):
     @property
     def byte_relation(self) -> Relation:
         """The relation of a claim that counts every segment as long as the longest one."""
-        uneven = self.spec.message_bytes // self.spec.element_bytes % self.segments_per_message
-        return "<=" if self.spec.short_blocks or uneven else "=="
+        return "<=" if self.spec.short_blocks or self.spec.cut(self.segments_per_message).longer else "=="
 
     @property
     def tolerates_delay(self) -> bool:

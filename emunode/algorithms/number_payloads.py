@@ -9,7 +9,16 @@ from typing import Any, cast
 
 from emunode.algorithms.fixed_order import NOTHING, ROOT, FixedTree, TreeNode
 from emunode.algorithms.payload import Payloads, block_owner
-from emunode.model import PART_NAME_BYTES, CollectiveSpec, NumberSource, NumberType, Rank, RealNumbers, Rounding
+from emunode.model import (
+    PART_NAME_BYTES,
+    CollectiveSpec,
+    EvenParts,
+    NumberSource,
+    NumberType,
+    Rank,
+    RealNumbers,
+    Rounding,
+)
 from emunode.values.contributions import generated, probe_contribution
 from emunode.values.float_types import FLOAT_TYPES, FloatArray, FloatType, sum_in_order
 
@@ -41,10 +50,9 @@ class NumberPayloads(Payloads):
         self._sent = sent_type(spec.numbers)
         self.element_bytes = self._sent.item_bytes
         self._ranks = ranks
-        self._blocks = spec.blocks
-        self._longer = spec.blocks - spec.short_blocks
         self.elements = spec.contributed_bytes // self.element_bytes
         """Elements of the vector of each rank, in each message."""
+        self._blocks = EvenParts(self.elements, spec.blocks)
         self.contributions = self.kind.contributions(ranks)
         """The contributions by name, ascending: where each rank has one, the ranks."""
         data = spec.numbers.data
@@ -53,10 +61,7 @@ class NumberPayloads(Payloads):
 
     def block_start(self, owner: Rank) -> int:
         """Return the first element of the block of a rank in the vector."""
-        if self._blocks == 1:
-            return 0
-        place, longest = self._ranks.index(owner), self.message_bytes // self.element_bytes
-        return place * longest - max(0, place - self._longer)
+        return self._blocks.start(self._ranks.index(owner)) if self._blocks.parts > 1 else 0
 
     def place(self, owner: Rank, segment: int) -> slice:
         """Return the elements of a segment of the block of `owner`, over all messages."""

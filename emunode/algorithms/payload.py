@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from functools import lru_cache
 from hashlib import shake_128
 
-from emunode.model import ALL_RANKS, Rank
+from emunode.model import ALL_RANKS, EvenParts, Rank
 
 CACHE_BYTES = 32 * 2**20
 """Most payload bytes that a host caches for comparison."""
@@ -34,6 +34,8 @@ class Payloads:
         self.segments_per_message = segments_per_message
         self._seed = seed
         self._short = short
+        elements = message_bytes // self.element_bytes
+        self._cuts = [EvenParts(elements - short, segments_per_message, self.element_bytes) for short in range(2)]
         # A cache of segments that are compared again and again; bounded by bytes, and by entries for tiny segments.
         keep = max(4, min(65536, CACHE_BYTES * segments_per_message // max(1, message_bytes)))
         self.segment = lru_cache(maxsize=keep)(self._segment)
@@ -54,14 +56,15 @@ class Payloads:
         """Return the size in bytes of a message, or of the block of `owner`."""
         return self.message_bytes - (owner in self._short) * self.element_bytes
 
+    def cut(self, owner: Rank) -> EvenParts:
+        """Return how a message, or the block of `owner`, is cut into segments."""
+        return self._cuts[owner in self._short]
+
     def segment_bytes(self, owner: Rank, number: int) -> int:
         """Return the size in bytes of a segment of the block of `owner`, or of any message where the vector stays
         whole.
-
-        Of a message of n elements in s segments, the first n mod s segments are one element longer.
         """
-        size, longer = divmod(self.size(owner) // self.element_bytes, self.segments_per_message)
-        return (size + (number % self.segments_per_message < longer)) * self.element_bytes
+        return self.cut(owner).size(number % self.segments_per_message)
 
     def fold(self, one: int, other: int, owner: Rank, segment: int) -> int:
         """Combine two contributions to a segment of the block of `owner`, as numbers.
@@ -92,10 +95,7 @@ class Payloads:
 
     def first_element(self, owner: Rank, number: int) -> int:
         """Return the place of a segment in its message or block, in elements."""
-        size, longer = divmod(self.size(owner) // self.element_bytes, self.segments_per_message)
-        place = number % self.segments_per_message
-        # Segments before `place` have `size` elements, and the first `longer` of them one more.
-        return place * size + min(place, longer)
+        return self.cut(owner).start(number % self.segments_per_message)
 
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         owner = block_owner(origin, target)

@@ -15,7 +15,7 @@ from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.program_reductions import find_program
 from emunode.algorithms.repair import make_repaired
 from emunode.errors import ScenarioError
-from emunode.model import Collective, CollectiveSpec
+from emunode.model import Collective, CollectiveSpec, EvenParts
 from emunode.topologies.base import FAMILIES, Topology
 
 RegisteredAlgorithm = type[Algorithm]
@@ -158,8 +158,9 @@ def with_blocks(entry: RegisteredAlgorithm, topology: Topology, spec: Collective
             f"{entry.name} on {topology.name} cuts the vector of each rank into {blocks} blocks: at least {blocks * unit} "
             "bytes",
         )
-    elements = vector // unit
-    return spec._replace(message_bytes=-(-elements // blocks) * unit, blocks=blocks, short_blocks=-elements % blocks)
+    cut = EvenParts(vector // unit, blocks, unit)
+    short = blocks - cut.longer if cut.longer else 0
+    return spec._replace(message_bytes=cut.longest, blocks=blocks, short_blocks=short)
 
 
 def require_visitable(topology: Topology, entry: RegisteredAlgorithm) -> None:

@@ -1,6 +1,7 @@
 """Runs of every algorithm: the conformance suite, its claims, one history in the engine and over sockets."""
 
-from itertools import product
+from collections import Counter
+from itertools import cycle, product
 from zlib import crc32
 
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
@@ -8,7 +9,7 @@ from emunode.algorithms.conformance import check_algorithm, execute
 from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.model import VECTOR, CollectiveSpec, Duplex, HopOutcome
+from emunode.model import ALL_RANKS, NUMBER_BYTES, VECTOR, CollectiveSpec, Duplex, HopOutcome
 from emunode.net.wire import ROW
 from emunode.play import play
 from emunode.topologies.base import FAMILIES
@@ -119,3 +120,42 @@ def assert_one_history(case: Case) -> None:
     sockets = run_scenario(None, **case.values | {"driver": "local"})
     assert sockets.verdict == case.run.verdict
     assert sockets.summary["journal_hash"] == case.summary["journal_hash"]
+
+
+CUT_NUMBERS = (
+    {"segments": 2}, {"segments": 3, "messages": 2}, {"packet_limit": 12}, {"segments": 2, "fixed_order": True},
+    {"segments": "auto", "startup": 0},
+)  # fmt: skip
+"""Options of runs of real numbers whose elements the parts of a message do not divide."""
+
+
+@check(one_in=16, cases=[each for each in CASES if each.entry.collective in VECTOR and not each.entry.negative_control])
+def numbers_are_cut_at_whole_elements(case: AlgorithmCase) -> None:
+    """Packets have the bytes of whole elements, dealt out here, and all claims hold; kinds, sizes and cuts alternate."""
+    ranks = len(parse_topology(case.network).data_ranks)
+    kinds = cycle(zip(NUMBER_BYTES, (3, 7, 10, 13), strict=True))
+    for (model, more), (kind, elements) in zip(product(case.entry.port_models, CUT_NUMBERS), kinds, strict=False):
+        numbers = case.scenario.but(port_model=model, values=kind)
+        for count in (elements, elements * ranks + 1):
+            tried = numbers.but(message_bytes=count * NUMBER_BYTES[kind], **more)
+            try:
+                assert tried.plan
+            except ScenarioError:
+                continue
+            assert not failures(tried.run), tried
+            if "fixed_order" not in more:
+                _have_sizes_of_dealt_elements(tried, count, NUMBER_BYTES[kind])
+
+
+def _have_sizes_of_dealt_elements(tried: Case, elements: int, unit: int) -> None:
+    """Deal out elements one by one, to blocks and then to segments, and compare the bytes of packets and of links."""
+    plan = tried.plan
+    ranks, blocks, parts = plan.topology.data_ranks, plan.spec.blocks, plan.algorithm.segments_per_message
+    block = {rank: len(range(place % blocks, elements, blocks)) for place, rank in enumerate(ranks)}
+    loads = Counter[tuple[int, int, int]]()
+    for row in tried.journal.iter_rows(named=True):
+        owner = row["origin"] if row["target"] == ALL_RANKS else row["target"]
+        assert row["bytes"] == unit * len(range(row["segment"] % parts, block[owner], parts))
+        loads[row["step"], row["sender"], row["receiver"]] += row["bytes"]
+    heaviest = {step: max(size for (at, *_), size in loads.items() if at == step) for step, *_ in loads}
+    assert tried.run.conclusion.metrics["transfer_bytes"] == sum(heaviest.values())

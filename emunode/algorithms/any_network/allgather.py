@@ -120,7 +120,7 @@ class PhasedBreadthFirstAllgather(BreadthFirstAllgather):
         # Beyond the number that makes all loads whole, further cuts cannot lower the bytes on a link.
         return min(
             range(1, min(found.whole_chunks, most) + 1),
-            key=lambda chunks: found.steps(chunks) * (startup + per_byte * ceil(spec.message_bytes / chunks)),
+            key=lambda chunks: found.steps(chunks) * (startup + per_byte * spec.cut(chunks).longest),
         )
 
     @cached_property

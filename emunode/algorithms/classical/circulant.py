@@ -189,10 +189,10 @@ class CirculantBroadcast(CirculantSchedule):
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """Return the number of blocks of each of m messages with the least (mn - 1 + q)(startup + per_byte size / n)."""
-        size, more = spec.message_bytes, logarithm(topology.order) - 1
-        # Free start-ups: the smaller the blocks the better, down to one byte.
-        optimum = sqrt(more * size * per_byte / (startup * spec.messages)) if startup else size
-        around = {max(1, whole(min(optimum, size))) for whole in (floor, ceil)}
+        size, most, more = spec.message_bytes, spec.most_parts, logarithm(topology.order) - 1
+        # Free start-ups: the smaller the blocks the better, down to one element.
+        optimum = sqrt(more * size * per_byte / (startup * spec.messages)) if startup else most
+        around = {max(1, whole(min(optimum, most))) for whole in (floor, ceil)}
         return min(sorted(around), key=lambda n: (spec.messages * n + more) * (startup + per_byte * size / n))
 
     def claims(self) -> list[Claim]:

@@ -105,7 +105,7 @@ class CubeBroadcast(CubeDissemination):
         form = cls.form(topology.degree, spec.port_model)
         packets = form.best_segments(spec, startup, per_byte)
         # Packets of uncut messages are dealt to `share` trees, so there are that many times as many.
-        return packets if cls.splits_across_trees else min(packets * form.share, spec.message_bytes)
+        return packets if cls.splits_across_trees else min(packets * form.share, spec.most_parts)
 
 
 @register

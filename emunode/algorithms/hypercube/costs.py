@@ -67,7 +67,7 @@ class CycleForm:
             return most
 
         def cost(per_message: int) -> float:
-            size = ceil(spec.message_bytes / (self.share * per_message))
+            size = spec.cut(self.share * per_message).longest
             each = startup * start_ups(size, spec.packet_limit) + per_byte * size
             return self.cycles(spec.messages * per_message) * each
 
@@ -84,10 +84,10 @@ def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: st
     """Return the cost of a pipelined schedule that uses links in `steps` steps, with one segment on the heaviest link
     in each.
 
-    The claims are upper bounds if the segments of a message differ by a byte.
+    The claims are upper bounds if the segments of a message differ by an element.
     """
     # The longest segment; shorter ones on the same link cost less.
-    size = -(-spec.message_bytes // per_message)
+    size = spec.cut(per_message).longest
     relation, source = _exactness(spec, per_message, source)
     return [
         Claim("max_link_segments_per_step", 1, "==", source),
@@ -100,7 +100,7 @@ def load_claims(
     spec: CollectiveSpec, per_message: int, loads: CycleLoads, source: str, *, derived: bool = False
 ) -> list[Claim]:
     """Return the cost of a merged schedule whose heaviest links carry `loads` (maybe `derived` from its routes)."""
-    size = per_message * -(-spec.message_bytes // per_message)
+    size = per_message * spec.cut(per_message).longest
     relation, cited = _exactness(spec, per_message, source)
     # A load is a whole number of parts, so the product is a whole number of segments.
     segments = tuple(int(load * per_message * spec.messages) for load in loads)
@@ -116,15 +116,13 @@ def load_claims(
 
 def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Relation, str]:
     """Return the relation of claims about bytes, and their source with the reason for it."""
+    cut = spec.cut(per_message)
     # Equal segments: the prediction is exact.
-    if spec.message_bytes % per_message == 0:
+    if not cut.longer:
         return "==", source
-    most = -(-spec.message_bytes // per_message)
-    least = spec.message_bytes // per_message
-    return (
-        "<=",
-        f"{source}; {per_message} parts of {least} or {most} bytes, as {per_message} does not divide {spec.message_bytes}",
-    )
+    divided = f"{spec.message_bytes} bytes" if cut.element_bytes == 1 else f"{cut.elements} numbers"
+    parts = f"{per_message} parts of {cut.shortest} or {cut.longest} bytes"
+    return "<=", f"{source}; {parts}, as {per_message} does not divide {divided}"
 
 
 def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
@@ -133,13 +131,13 @@ def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
     ports = n if spec.port_model is PortModel.ALL_PORT else 1
     match spec.collective:
         case Collective.BROADCAST | Collective.REDUCE:
-            # The message must leave over n ports, and the last byte has n - 1 more links to cross.
-            where, least = "section 4", -(-size // ports) + n - 1
+            # The message must leave over n ports, and the last element has n - 1 more links to cross.
+            where, least = "section 4", spec.least(size, ports) + (n - 1) * spec.element_bytes
         case Collective.SCATTER | Collective.GATHER:
             # The source sends N - 1 blocks; in a gather the target receives them.
-            where, least = "section 5", -(-(order - 1) * size // ports)
+            where, least = "section 5", spec.least((order - 1) * size, ports)
         case Collective.ALLGATHER | Collective.REDUCE_SCATTER:
-            where, least = "theorem 6.1", -(-(order - 1) * size // ports)
+            where, least = "theorem 6.1", spec.least((order - 1) * size, ports)
         case Collective.ALLTOALL:
             # N blocks per node at the average distance n/2, over one or all of its ports.
             where, least = "theorems 7.1 and 7.2", n * order * size // (2 * ports)

@@ -76,7 +76,7 @@ class HamiltonianCycle(TimeBounded):
         spec, order, others = self.spec, self.topology.order, self.topology.order - 1
         source = f"{REPORT}, section 4 and table 1"
         time = []
-        if not spec.packet_limit and not spec.message_bytes % self.segments_per_message:
+        if not spec.packet_limit and not spec.cut(self.segments_per_message).longer:
             table = f"{MULTIPLE}, table 2: (n!-1)(Ts + m Tc), as of Misic"
             moved = spec.messages * others * spec.message_bytes
             time = [Claim("startups", self.rounds * others, "==", table), Claim("transfer_bytes", moved, "==", table)]

@@ -93,7 +93,7 @@ def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
     lemma = f"{MULTIPLE}, lemma {2 if spec.collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER) else 1}"
     return [
         lower_bound("startups", startups, f"{lemma}: diameter{', ceil(log2 n!)' if one_port else ''}"),
-        lower_bound("transfer_bytes", received if one_port else -(-received // topology.degree), f"{lemma}: bandwidth"),
+        lower_bound("transfer_bytes", spec.least(received, 1 if one_port else topology.degree), f"{lemma}: bandwidth"),
     ]
 
 

@@ -51,9 +51,9 @@ class GreedyBroadcast(TreeBroadcast):
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         height, size = topology.diameter, spec.message_bytes
-        # Free start-ups: the smaller the segments the better, down to one byte.
+        # Free start-ups: the smaller the segments the better, down to one element.
         optimum = sqrt((height - 1) * size * per_byte / startup) if startup else size
-        return best_segments(lambda p: (height + p - 1) * (startup + per_byte * size / p), optimum, size)
+        return best_segments(lambda p: (height + p - 1) * (startup + per_byte * size / p), optimum, spec.most_parts)
 
     def claims(self) -> list[Claim]:
         claims = [*super().claims(), *time_bounds(self.topology, self.spec)]

@@ -5,6 +5,7 @@ from math import sqrt
 
 import pytest
 
+from coordinator.planning.claims import run_claims
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.hypercube.broadcast import CubeBroadcast
 from emunode.algorithms.hypercube.costs import CycleForm
@@ -12,6 +13,7 @@ from emunode.algorithms.hypercube.schedule import CubeRouting
 from emunode.algorithms.registry import make_algorithm, registered
 from emunode.model import Collective, PortModel
 from tests.hypercube_support import cube, play, spec
+from tests.scenarios import Case
 
 ALGORITHMS = [entry for _, entry in registered() if entry.family == "hypercube"]
 PAIRS = [(entry.collective, entry.name, ports) for entry in ALGORITHMS for ports in entry.port_models]
@@ -119,3 +121,22 @@ def test_parts_of_a_message_that_n_does_not_divide() -> None:
     uneven = spec(3, Collective.SCATTER, "nrsbt", PortModel.ALL_PORT, message_bytes=10)
     sources = [claim.source for claim in make_algorithm(cube("hypercube:3"), uneven).claims()]
     assert any("3 parts of 3 or 4 bytes, as 3 does not divide 10" in source for source in sources)
+
+
+@pytest.mark.parametrize(("line", "measured", "predicted", "parts"), [
+    ("reduce sbt segments=2 message_bytes=12", 28, 32, "2 parts of 4 or 8 bytes, as 2 does not divide 3 numbers"),
+    ("reduce nrsbt message_bytes=40", 48, 48, "3 parts of 12 or 16 bytes, as 3 does not divide 10 numbers"),
+])  # fmt: skip
+def test_numbers_are_not_cut_apart(line: str, measured: int, predicted: int, parts: str) -> None:
+    """The first: 8 + 8 + 8 + 4 bytes over the four steps of two segments. The second: three steps of the longest part."""
+    case = Case(f"hypercube:3 {line} values=float32")
+    (claim,) = (each for each in run_claims(case.plan).kept if (each.name, each.relation) == ("transfer_bytes", "<="))
+    assert (case.run.conclusion.metrics["transfer_bytes"], claim.predicted) == (measured, predicted)
+    assert claim.source.endswith(parts)
+    assert case.run.verdict == "holds"
+
+
+def test_automatic_segments_have_a_number_each() -> None:
+    """Free start-ups make single elements best: a message of 3 float64 has 3 segments, not 24."""
+    case = Case("hypercube:3 reduce sbt values=float64 message_bytes=24 segments=auto startup=0")
+    assert case.plan.algorithm.segments_per_message == 3
