@@ -219,12 +219,12 @@ class Campaign(Judged):
         label = label_of(self._grid)
         if not self._grid.vary or frame.is_empty():
             return frame
-        scenarios = {variant.name: variant.plan.scenario for variant in self._grid.variants}
+        variants = {variant.name: variant for variant in self._grid.variants}
         rest = frame.drop(label)
         columns = [
             _values(
                 f"varied_{name}" if name in rest.columns else name,
-                [getattr(scenarios[at], name) for at in frame[label]],
+                [variants[at].value(name) for at in frame[label]],
             )
             for name in self._grid.vary
         ]

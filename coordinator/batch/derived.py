@@ -62,7 +62,8 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
         return []
     # By the claimed number of hops: tracing a schedule that is too long would take as long as the run.
     hops = stated_hops(plan.algorithm)
-    if not plan.harmful_faults or broken_root(plan) or hops is None or hops > MOST_HOPS:
+    # A kind that does not state its effects may change anything, also what a packet carries: nothing exact is claimed.
+    if not plan.harmful_faults or plan.timeline.opaque or broken_root(plan) or hops is None or hops > MOST_HOPS:
         return []
     if plan.delivers_late:
         return [] if known else _over_reliable_links(plan)

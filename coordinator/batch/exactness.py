@@ -8,7 +8,7 @@ from coordinator.features.registry import why_unpredictable
 from coordinator.planning.plan import Plan
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import Alters, Choice, Effect, Ends, Interval, Loses, Stops
-from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, states_effects
+from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, stated, stated_effects, states_effects
 from emunode.model import FOLDING, FaultKnowledge
 
 HOP_BYTES: Final = 350
@@ -63,7 +63,7 @@ def _of_faults(plan: Plan, faults: Sequence[Fault]) -> str | None:
         mute = [kind for kind in sorted(others) if not others[kind]]
         hint = f"; effects() is not defined by {', '.join(mute)}" if mute else ""
         return f"{', '.join(sorted(others))} is followed by messages only{hint}"
-    effects = {type(effect) for fault in faults for _, _, effect in fault.effects()}
+    effects = {type(effect) for fault in faults for effect in stated(fault)}
     last = plan.algorithm.final_step
     if not effects <= {Stops, Ends} and last is not None and any(fault.step > last for fault in faults):
         return f"a fault begins after the last step, {last}"
@@ -77,13 +77,10 @@ def _of_faults(plan: Plan, faults: Sequence[Fault]) -> str | None:
 
 def _is_followed(fault: Fault) -> bool:
     """Report whether the engine follows every effect of a fault."""
-    if not states_effects(type(fault)):
-        return False
-    on_link = isinstance(fault, LinkFault)
-    effects = list(fault.effects())
+    effects, on_link = stated_effects(fault), isinstance(fault, LinkFault)
     # A node with a fault counts as faulty, even if the fault has no effect.
-    return (on_link or bool(effects)) and all(
-        place == fault.place and _is_exact(effect, interval, on_link=on_link) for place, interval, effect in effects
+    return (bool(effects) or (on_link and effects is not None)) and all(
+        place == fault.place and _is_exact(effect, interval, on_link=on_link) for place, interval, effect in effects or ()
     )
 
 

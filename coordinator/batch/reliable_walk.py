@@ -30,7 +30,7 @@ from emunode.algorithms.tree_collective import ForwardRule
 from emunode.engine.known_paths import faults_by_steps
 from emunode.engine.node import make_segment
 from emunode.faults.effects import Choice, Duplicates, Effect, Ends, Loses, Stops
-from emunode.faults.kinds import FOREVER, Fault, in_order, states_effects
+from emunode.faults.kinds import FOREVER, Fault, in_order, stated_effects
 from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Port, PortModel, Rank, ReliableLinks, Segment, Step
 
 LONGEST_WAIT: Final = 64
@@ -83,9 +83,10 @@ def _rule_of(plan: Plan) -> type[Rule]:
 
 
 def _is_followed(fault: Fault) -> bool:
-    return states_effects(type(fault)) and all(
+    effects = stated_effects(fault)
+    return effects is not None and all(
         _is_simple(effect, at_rank=isinstance(place, int), lasts=interval.end >= FOREVER)
-        for place, interval, effect in fault.effects()
+        for place, interval, effect in effects
     )
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from coordinator.batch.draws import BLOCK
 from coordinator.campaigns.counts import KEPT, DrawBlock, total
 from coordinator.campaigns.engines import MANY_TRIALS, SOCKET_TRIALS, differences, sample_size
-from coordinator.campaigns.grid import NO_REPEATS, Key, Repeats
+from coordinator.campaigns.grid import Key, Repeats
 from coordinator.campaigns.runner import SETTLING_SECONDS, CampaignRunner
 from coordinator.campaigns.statistics import half_width_of
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import make_plan
+from coordinator.scenario.fault_draws import require_harm
 from coordinator.scenario.model import Scenario
 from emunode.errors import RunError, ScenarioError
 
@@ -103,8 +104,6 @@ def _next_block(store: FinishedTrials, point: int, variant: int) -> DrawBlock:
 def repeats(store: FinishedTrials) -> Repeats:
     """Return the draws of exactly evaluated points that are run again with messages: the first ones, and the worst."""
     grid = store.grid
-    if grid.engine != "auto":
-        return NO_REPEATS
     found: dict[tuple[int, int], list[int]] = {}
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         if grid.exact(point, variant):
@@ -120,8 +119,6 @@ def repeats(store: FinishedTrials) -> Repeats:
 def repeat_over_sockets(store: FinishedTrials, done: CampaignSession, progress: Progress) -> CampaignSession:
     """Run a few of the repeated trials over TCP as well, for variants with many trials in memory."""
     grid = store.grid
-    if grid.engine != "auto":
-        return done
     local: dict[int, Scenario] = {}
     notes: list[str] = []
     todo: list[Key] = []
@@ -156,10 +153,14 @@ def repeat_over_sockets(store: FinishedTrials, done: CampaignSession, progress: 
 
 
 def require_agreement(store: FinishedTrials) -> None:
-    """Raise RunError if a repeated trial has another result than the batch engine finds."""
+    """Raise RunError if a trial with messages has another result than the batch engine, or the search for its faults."""
     grid = store.grid
+    for (point, variant, number), (_, result) in store.findings.items():
+        if grid.points[point].how == "worst" and result.undecided is None:
+            where = f"{grid.variants[variant].name} under {grid.points[point].name}, draw {number}"
+            require_harm(where, grid.places[variant].worst(grid.points[point]).harm, len(result.unserved))
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
-        if not grid.exact(point, variant) or grid.engine != "auto":
+        if not grid.exact(point, variant):
             continue
         here = {key: result for key, (_, result) in store.findings.items() if key[:2] == (point, variant)}
         # A machine that failed in the middle of a trial over TCP decides nothing.
@@ -172,6 +173,6 @@ def require_agreement(store: FinishedTrials) -> None:
                 where = f"{grid.variants[variant].name} under {grid.points[point].name}, draw {number}"
                 faults = " ".join(grid.trial(Key(point, variant, number)).faults)
                 raise RunError(
-                    f"the engines disagree: {where} ({faults}): {words}; this is an error of the emulator, "
-                    "and --engine messages avoids it"
+                    f"the engines disagree: {where} ({faults}): {words}; this is an error of the emulator, or of a kind of "
+                    "fault whose effects() are wrong, and --engine messages avoids it"
                 )

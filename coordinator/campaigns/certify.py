@@ -28,7 +28,7 @@ from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import Scenario
 from coordinator.theory.symmetry import Orbit, Orbits, Symmetry, identity, symmetries
 from emunode.errors import RunError, ScenarioError
-from emunode.faults.kinds import is_random
+from emunode.faults.kinds import why_random
 from emunode.logging import logging_to
 
 Item = TypeVar("Item")
@@ -72,13 +72,14 @@ def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
 
 
 def refuse_random(scenario: Scenario, fault_sets: Sequence[FaultSetSpec]) -> None:
-    """Raise ScenarioError if faults draw random numbers during a run: one run of each set would prove nothing."""
+    """Raise ScenarioError if faults may draw random numbers during a run: one run of each set would prove nothing."""
     remedy = "and one run of each set proves nothing; use a rate of 0 or 1, or estimate with `coordinator campaign`"
     for fault_set in fault_sets:
-        if any(part.is_random for part in fault_set.parts):
-            raise ScenarioError("faults", fault_set.name, f"it draws random numbers during a run, {remedy}")
-    if fault_sets and scenario.fault and any(map(is_random, plan_trials(scenario).faults)):
-        raise ScenarioError("fault", ", ".join(scenario.fault), f"it draws random numbers during a run, {remedy}")
+        for reason in filter(None, (part.why_random for part in fault_set.parts)):
+            raise ScenarioError("faults", fault_set.name, f"{reason}, {remedy}")
+    given = plan_trials(scenario).faults if fault_sets and scenario.fault else ()
+    for reason in filter(None, map(why_random, given)):
+        raise ScenarioError("fault", ", ".join(scenario.fault), f"{reason}, {remedy}")
 
 
 def failed(result: TrialResult) -> bool:

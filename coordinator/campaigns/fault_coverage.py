@@ -19,8 +19,8 @@ from coordinator.execution.sinks import MemorySink
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_syntax import parse_fault
 from emunode.errors import ScenarioError
-from emunode.faults.effects import Ends, Place
-from emunode.faults.kinds import KINDS, REALS, Fault, NodeFault, kind_of, states_effects, value_names
+from emunode.faults.effects import Place
+from emunode.faults.kinds import KINDS, REALS, Fault, NodeFault, ends_others, kind_of, value_names
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
 
@@ -167,11 +167,9 @@ def fault_text(topology: Topology, kind: str, place: Place, step: Step, chance: 
 
 def _repairs(record: type[Fault], topology: Topology) -> bool:
     """Return whether a kind ends other faults, so that it is not tried alone."""
-    if not states_effects(record):
-        return False
     place: Place = 0 if issubclass(record, NodeFault) else (0, next(iter(topology.ports(0))))
     text = fault_text(topology, record.form.partition(":")[0], place, 1, Random(0))
-    return any(isinstance(effect, Ends) for fault in parse_fault(text, topology) for _, _, effect in fault.effects())
+    return any(map(ends_others, parse_fault(text, topology)))
 
 
 def coverage_of(trials: FinishedTrials) -> dict[str, FaultCoverage]:

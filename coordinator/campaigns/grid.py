@@ -77,6 +77,10 @@ class Variant:
         ]
         return " ".join(words) or self.scenario.algorithm
 
+    def value(self, name: str) -> object:
+        """Return the value of a field; of a network from a file its name, wherever the file is."""
+        return self.varied["topology"] if name == "topology" else getattr(self.plan.scenario, name)
+
     @cached_property
     def is_random(self) -> bool:
         """Whether faults of the scenario itself draw random numbers during a run."""
@@ -139,7 +143,11 @@ class Grid:
             varied = dict(zip(self.vary, values, strict=True))
             scenario = make_scenario({**self.base, **varied})
             try:
-                variants.append(Variant(varied, scenario, plan_trials(scenario)))
+                plan = plan_trials(scenario)
+                if "topology" in varied and isinstance(plan.topology, TableTopology):
+                    # Wherever its file is: the copy in the folder of the campaign has the name of the network too.
+                    varied["topology"] = plan.topology.name
+                variants.append(Variant(varied, scenario, plan))
             except ScenarioError as error:
                 # Only a varied redundancy may be too large for some algorithms; any other error is the user's.
                 if error.field != "redundancy" or "redundancy" not in self.vary:
@@ -240,10 +248,7 @@ class Grid:
         the run.
         """
         seed = self.variants[variant].scenario.seed
-        # Any value counts, also a rate of 1 or a number of steps, though these draw nothing: so the seeds follow from
-        # the syntax.
-        own = self.variants[variant].is_random or any(part.argument for part in self.points[point].parts)
-        return (seed + number) % 2**63 if own else seed
+        return (seed + number) % 2**63 if self.is_random(self.points[point], variant) else seed
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
         """Return the finished draws that enter the statistics: while sets of `all` are missing, only the random sample

@@ -57,7 +57,7 @@ def worst_rows(store: FinishedTrials, most: int = MOST_WORST) -> list[Row]:
         if trial in seen or len(rows) == most:
             continue
         seen.add(trial)
-        base = grid.variants[each.key.variant].plan.scenario
+        base = store.named(grid.variants[each.key.variant].plan.scenario)
         repeated = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
         rows.append(
             {

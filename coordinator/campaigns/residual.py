@@ -58,7 +58,6 @@ def residuals(store: FinishedTrials) -> list[Residual]:
                     fault_set.how != "all"
                     or fault_set.sources
                     or len(fault_set.parts) != 1
-                    or fault_set.parts[0].argument
                     or grid.is_random(fault_set, at)
                 ):
                     continue

@@ -25,6 +25,8 @@ def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress)
     """
     exact = evaluate_points(store, progress)
     if not exact.finished:
+        # Trials of earlier sessions: nothing may say that they agree before they are compared.
+        require_agreement(store)
         return exact
     grid = store.grid
     scenarios = [variant.scenario for variant in grid.variants]

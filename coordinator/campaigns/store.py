@@ -29,7 +29,7 @@ from coordinator.campaigns.stored_records import (
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.scenario.model import Scenario
-from coordinator.scenario.networks import absolute_network, keep_network, network_of, with_absolute_network
+from coordinator.scenario.networks import PREFIX, absolute_network, keep_network, network_of, with_absolute_network
 from coordinator.scenario.plugins import keep_plugins
 from coordinator.stored.reading import RefusedError, read_toml
 from coordinator.stored.version import VERSION_KEY, require_version
@@ -44,16 +44,31 @@ SYNC_SECONDS = 2.0
 
 
 class FinishedTrials:
-    """The finished trials of a campaign, in memory."""
+    """The finished trials of a campaign: in memory, or as read from its folder."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Grid, folder: Path | None = None) -> None:
         self.grid = grid
+        self.folder = folder
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
         """Every finished trial with messages, by its key, including the trials of earlier sessions."""
         self.sockets: dict[Key, TrialResult] = {}
         """Trials that were repeated over TCP."""
         self.blocks: dict[tuple[int, int], list[DrawBlock]] = {}
         """By (point, variant): the blocks of draws that were evaluated exactly, in order."""
+
+    def files_of(self, scenario: Scenario) -> dict[str, object]:
+        """Return the values of a scenario in the folder that name its plug-ins and its network."""
+        inside = f"{self.folder.absolute()}/" if self.folder else ""
+        names = scenario.topology, *scenario.plugin
+        topology, *plugins = (name.replace(inside, "", 1) for name in names)
+        return {"topology": topology, "plugin": tuple(plugins)}
+
+    def named(self, scenario: Scenario) -> Scenario:
+        """Return a scenario that names its files as in the folder, wherever that is, so that pages do not depend on it."""
+        if self.folder is None:
+            return scenario
+        kept = {"network_sha256": None, "relabel": False} if scenario.topology.startswith(PREFIX) else {}
+        return scenario.model_copy(update={**self.files_of(scenario), **kept})
 
     def done(self) -> Done:
         """Return the finished draws, in the form that `Grid.rest` takes."""
@@ -113,7 +128,7 @@ class Store(FinishedTrials):
 
     def __init__(self, folder: Path, grid: Grid) -> None:
         super().__init__(grid)
-        self.folder = folder
+        self.folder: Path = folder
         self._networks: dict[str, dict[str, object]] = {}
         """By digest: the values of a scenario that name a network that was written into the folder."""
 

@@ -85,7 +85,7 @@ class _Records:
         _require_small(grid)
         if values.get("fingerprint") != grid.fingerprint:
             self._findings.append(f"{GRID}: its fingerprint is not the one of its grid, {grid.fingerprint}")
-        store = FinishedTrials(grid)
+        store = FinishedTrials(grid, self._folder)
         try:
             load_records(store, self._folder / RECORDS, self._see)
         except RefusedError as error:

@@ -10,8 +10,7 @@ from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
-from emunode.faults.effects import Ends
-from emunode.faults.kinds import Fault, states_effects
+from emunode.faults.kinds import ends_others
 from emunode.model import Rank, Step
 
 
@@ -26,25 +25,21 @@ def inevitable_from(plan: Plan, rank: Rank) -> Step | None:
         raise ScenarioError("inevitable", label, "faults are left out by steps only, so use --clock steps")
     if rank in plan.states:
         raise ScenarioError("inevitable", label, f"it is {plan.states[rank]} itself, so nothing is due to it")
-    begins = sorted({fault.step for fault in plan.faults if not _repairs(fault)})
+    begins = sorted({fault.step for fault in plan.faults if not ends_others(fault)})
     return next((step for step in (0, *begins) if rank in unserved(plan.with_faults(faults_until(plan, step)))), None)
 
 
 def faults_until(plan: Plan, step: Step) -> Sequence[str]:
     """Return the faults of a scenario that begin up to a step, and the repairs of these."""
     pairs = list(zip(plan.scenario.fault, plan.records, strict=True))
-    kept = {record.place for _, records in pairs for record in records if not _repairs(record) and record.step <= step}
+    kept = {record.place for _, records in pairs for record in records if not ends_others(record) and record.step <= step}
     return [
         text
         for text, records in pairs
-        if all(record.place in kept if _repairs(record) else record.step <= step for record in records)
+        if all(record.place in kept if ends_others(record) else record.step <= step for record in records)
     ]
 
 
 def unserved(plan: Plan) -> Sequence[Rank]:
     """Return the healthy nodes that miss a message in a run in memory."""
     return run(plan, MemorySink()).conclusion.measurement.cut_off
-
-
-def _repairs(fault: Fault) -> bool:
-    return states_effects(type(fault)) and any(isinstance(effect, Ends) for _, _, effect in fault.effects())

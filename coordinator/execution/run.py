@@ -18,10 +18,12 @@ from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.host_traffic import host_traffic
 from coordinator.results.queries import read_once
+from coordinator.scenario.fault_draws import require_harm
 from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import RunError
 from emunode.logging import logging_to
+from emunode.model import Collective
 from emunode.topologies.table import TableTopology
 
 if TYPE_CHECKING:
@@ -109,6 +111,11 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> Finished
     )
     conclusion = conclude(plan, history, derived=derived_claims)
     execution.undecided = conclusion.ruling.undecided
+    if plan.worst_harm is not None and execution.undecided is None:
+        # The target of a gather is the one node that messages are due to; the measurement names their origins.
+        most = 1 if plan.spec.collective is Collective.GATHER else plan.topology.order
+        where = f"faults {' '.join(plan.scenario.fault)}"
+        require_harm(where, plan.worst_harm, min(most, len(conclusion.measurement.cut_off)))
     return FinishedRun(
         plan=conclusion.plan,
         make_summary=partial(summarize, conclusion.plan, conclusion, journal, execution),

@@ -12,10 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from coordinator.dependence.outages import Outages, outages_of
+from coordinator.dependence.size import stated_hops
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import FURTHER_METRICS, Assumption, Claim
 from emunode.errors import RegistrationError
+from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.lazy_dataclass import dataclass
@@ -337,17 +339,33 @@ class ResolvedRun:
         # An algorithm without a stated last step may still be running when a fault comes.
         if last is None:
             return self.faults
-        early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
+        while True:
+            early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
+            if not any(fault.breaks for fault in early):
+                return early
+            end = self._latest_step(early)
+            # Late faults can be dropped only if it is known how long the earlier ones prolong the run.
+            if end is None or end <= last:
+                return self.faults if end is None else early
+            last = end
+
+    def _latest_step(self, faults: Sequence[Fault]) -> Step | None:
+        """Return a step after which no packet crosses under these faults; None if that is unknown."""
+        last, timeline = self.algorithm.final_step, FaultTimeline(faults)
         # Over reliable links, and with repair, an outage makes a segment late, not lost; and a source that recovers may
         # send when the other nodes have ended.
-        late = self.delivers_late or any(fault.revives for fault in early)
-        # Outages lose packets, and faults such as altered payloads leave every packet in its step.
-        timing = [fault for fault in early if fault.affects_timing]
-        # Whether the early faults leave the last step where it is: the algorithm keeps its schedule, the faults move no
-        # packet to another step, and nothing is delivered late.
-        on_time = self.algorithm.on_schedule and self._outages(timing, ()) is not None and not late
-        # Late faults can be dropped only if the earlier ones do not delay the run.
-        return early if on_time or not any(fault.breaks for fault in early) else self.faults
+        late = self.delivers_late or any(fault.revives for fault in faults)
+        if last is None or late or timeline.opaque or not self.algorithm.on_schedule:
+            return None
+        delays = sum(effect.steps for spells in timeline.of(Delays).values() for _, effect in spells)
+        doubled = sum(map(len, timeline.of(Duplicates).values()))
+        # Packets that are lost, altered or stopped leave all others in their steps.
+        if not delays and not doubled:
+            return last
+        hops = stated_hops(self.algorithm)
+        waits = any(not interval.is_endless for spells in timeline.stops.values() for interval in spells)
+        # In every further step a packet crosses, or is on a link that delays it.
+        return None if hops is None or waits else last + hops * 2**doubled * (1 + delays)
 
     @cached_property
     def harmful_faults(self) -> tuple[Fault, ...]:
@@ -373,10 +391,7 @@ class ResolvedRun:
     @cached_property
     def outages(self) -> Outages | None:
         """The outages that the faults amount to, or None if one of them has another effect."""
-        return self._outages(self.effective_faults, self.states)
-
-    def _outages(self, faults: Iterable[Fault], faulty: Collection[Rank]) -> Outages | None:
-        return outages_of(faults, faulty, self.topology, self.spec.seed)
+        return outages_of(self.effective_faults, self.states, self.topology, self.spec.seed)
 
     @property
     def known_faults(self) -> bool:

@@ -50,6 +50,8 @@ class Plan(ResolvedRun):
     """How long to wait for the next host to join; None: the driver's default."""
     searches: tuple[str, ...] = ()
     """How each set of the strategy `worst` was found, in words."""
+    worst_harm: int | None = None
+    """The healthy nodes that miss a message by the search for the worst set, if that set is the last one drawn."""
     placed: Placement | None = None
     """The placement of the ranks on hosts, if it is not in blocks."""
 
@@ -92,7 +94,7 @@ class Plan(ResolvedRun):
         records = tuple(parse_fault(spec, self.topology) for spec in specs)
         faults = checked_faults(specs, records, timed=self.scenario.clock == "timed")
         scenario = self.scenario.model_copy(update={"fault": tuple(specs)})
-        return replace(self, scenario=scenario, faults=faults, records=records)
+        return replace(self, scenario=scenario, faults=faults, records=records, worst_harm=None)
 
 
 def make_plan(
@@ -117,7 +119,7 @@ def make_plan(
     require_size(topology)
     require_used(scenario)
     spec = collective_spec(scenario, topology)
-    specs, searches = resolve(
+    specs, searches, worst_harm = resolve(
         scenario.fault,
         lambda: make_algorithm(topology, spec),
         scenario.seed,
@@ -159,6 +161,7 @@ def make_plan(
         endpoint=endpoint,
         faults_may_come=faults_may_come,
         searches=searches,
+        worst_harm=worst_harm,
         placed=_placed(scenario.placement, topology, hosts) if hosts else None,
     )
 

@@ -13,6 +13,7 @@ import polars as pl
 from coordinator.history.journal import COLUMNS
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
+from emunode.faults.kinds import stated_effects
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, FOLDING, Rank, Step
 
@@ -127,6 +128,10 @@ def _blamed(plan: Plan, row: Row) -> str:
         text
         for text, records in zip(plan.scenario.fault, plan.records, strict=True)
         if any(FaultTimeline(records).at(place, row["step"]) for place in places)
+        # A kind that does not state its effects may have lost it.
+        or any(
+            stated_effects(each) is None and each.place in places and row["step"] in each.interval for each in records
+        )
     ]
     return ", ".join(found) or ("withheld by a detector" if row["outcome"] == "withheld" else "a fault that has ended")
 

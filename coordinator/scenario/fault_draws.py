@@ -25,7 +25,7 @@ from coordinator.scenario.fault_sets import BY_SHARE, FIXED, FaultSetSpec, Fault
 from coordinator.scenario.fault_syntax import write_time
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
-from emunode.errors import ScenarioError
+from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import Moment
 from emunode.lazy_dataclass import dataclass
 from emunode.model import Rank
@@ -51,6 +51,15 @@ class WorstSet:
 
 
 SetSearch = Callable[[FaultSetSpec, "FaultSites"], WorstSet]
+
+
+def require_harm(where: str, expected: int, measured: int) -> None:
+    """Raise RunError if another number of healthy nodes misses a message in a run than the search for its faults says."""
+    if measured != expected:
+        raise RunError(
+            f"the search for the worst set and a run disagree: {where}: {expected} healthy nodes miss a message by the search "
+            f"and {measured} in the run; this is an error of the emulator, or of a kind of fault whose effects() are wrong"
+        )
 
 
 class FaultSites:
@@ -427,16 +436,16 @@ def resolve(
     seed: int,
     search: Callable[[FaultSetSpec, FaultSites, Sequence[str]], WorstSet] | None = None,
     run_time: Callable[[Algorithm], int] | None = None,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the faults of a scenario with every set replaced by drawn faults, so that the run can be repeated, and
-    remarks.
+) -> tuple[tuple[str, ...], tuple[str, ...], int | None]:
+    """Return the faults of a scenario with every set replaced by drawn faults, so that the run can be repeated, remarks, and
+    the number of nodes that miss a message if the last set is the worst one.
 
     `algorithm` is called only if there are sets: some of them depend on a fault-free run. The places of explicit faults
     and of earlier sets are not chosen again. `search` finds the set of the strategy `worst`, beside the faults in its
     last argument; each such set has a remark that says how. Raises ScenarioError.
     """
     if not any(map(is_fault_set, specs)):
-        return tuple(specs), ()
+        return tuple(specs), (), None
     made = algorithm()
     places = FaultSites(made, run_time=None if run_time is None else lambda: run_time(made))
     taken: set[object] = set()
@@ -445,6 +454,7 @@ def resolve(
             taken |= places.named_in(spec)
     found: list[str] = []
     remarks: list[str] = []
+    harm = None
     for number, spec in enumerate(specs):
         if not is_fault_set(spec):
             found.append(spec)
@@ -452,16 +462,18 @@ def resolve(
         fault_set, *others = parse_fault_sets(spec, "fault")
         if others or fault_set.how == "all":
             raise ScenarioError("fault", spec, "a run has one set of faults; `coordinator campaign` runs many")
-        sites = places
+        sites, harm = places, None
         if fault_set.how == "worst" and search is not None:
             given = (*found, *(each for each in specs[number + 1 :] if not is_fault_set(each)))
             sites = FaultSites(places.algorithm, given, lambda each, here, given=given: search(each, here, given))  # type: ignore[misc]
-            remarks.append(sites.worst(fault_set, "fault").method)
+            worst = sites.worst(fault_set, "fault")
+            remarks.append(worst.method)
+            harm = worst.harm
         drawn = draw(fault_set, sites, seed, number, taken=taken, field="fault")
         for one in drawn:
             taken |= places.named_in(one)
         found += drawn
-    return tuple(found), tuple(remarks)
+    return tuple(found), tuple(remarks), harm
 
 
 def eligible_for_search(fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites) -> Sequence[Site]:

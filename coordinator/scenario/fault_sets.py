@@ -27,7 +27,7 @@ from coordinator.scenario.fault_processes import Geometric, Lifetime, Mean
 from coordinator.scenario.fault_syntax import TIME, When, example_value, read_value, read_when, require_drawable
 from emunode.errors import ScenarioError
 from emunode.faults.effects import ALWAYS, Interval
-from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, Moment, field_names, is_random, value_names
+from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, Moment, field_names, value_names, why_random
 from emunode.lazy_dataclass import dataclass
 from emunode.model import Step
 
@@ -122,9 +122,12 @@ class FaultSetTerm:
     @property
     def is_random(self) -> bool:
         """Whether its faults draw random numbers during a run, such as the losses of a link."""
-        if not (self.count or self.share) or not self.argument:
-            return False
-        return is_random(self.fault())
+        return self.why_random is not None
+
+    @property
+    def why_random(self) -> str | None:
+        """The reason why another seed may give another history under its faults, if any."""
+        return why_random(self.fault()) if self.count or self.share else None
 
     def fault(self, first: Step = 1, last: Step = FOREVER) -> Fault:
         """Make the fault at rank 0 or its port 0 as an example of the same fault at any place."""

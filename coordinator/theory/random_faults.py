@@ -16,7 +16,7 @@ from coordinator.theory.least_faults import Place as ThreatPlace
 from coordinator.theory.threats import STOPS, Number, ThreatPart, passing
 from emunode.algorithms.base import Algorithm
 from emunode.faults.effects import Interval, LinkEnd
-from emunode.faults.kinds import Fault, NodeFault, states_effects
+from emunode.faults.kinds import Fault, NodeFault, stated_effects
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Rank
 
@@ -109,9 +109,9 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
 
 def _passing_under(fault: Fault) -> Number | None:
     """Return the probability that a packet passes the place of a fault that may be drawn."""
-    if not states_effects(type(fault)):
+    effects = stated_effects(fault)
+    if effects is None:
         return None
-    effects = list(fault.effects())
     # A node that fails for a while is not counted: it takes part again afterwards. One without an effect is faulty too.
     if isinstance(fault, NodeFault) and not (effects and fault.interval.is_endless):
         return None

@@ -23,8 +23,8 @@ from coordinator.dependence.bit_rows import (
     unpacked,
     words_for,
 )
-from emunode.faults.effects import Effects, Loses, Stops
-from emunode.faults.kinds import Fault, LinkFault, NodeFault
+from emunode.faults.effects import Loses, Stops
+from emunode.faults.kinds import Fault, LinkFault, NodeFault, stated_effects
 from emunode.model import Rank
 from emunode.topologies.base import Topology
 
@@ -49,13 +49,13 @@ class ReachedCounts(NamedTuple):
 
 
 def stops_permanently(fault: Fault) -> bool | None:
-    """Return whether a fault stops its place from the first step to the end; None if it does something else.
+    """Return whether a fault stops its place from the first step to the end; None if it does, or may do, something else.
 
     A fault without any effect stops nothing.
     """
-    effects = list(_effects(fault))
+    effects = stated_effects(fault)
     if not effects:
-        return False
+        return None if effects is None else False
     for _, interval, effect in effects:
         whole = isinstance(effect, Stops) or (
             isinstance(effect, Loses) and effect.probability == 1 and effect.packet is None
@@ -63,10 +63,6 @@ def stops_permanently(fault: Fault) -> bool | None:
         if not whole or interval.start > 1 or not interval.is_endless:
             return None
     return True
-
-
-def _effects(fault: Fault) -> Effects:
-    return fault.effects() if isinstance(fault, NodeFault | LinkFault) else ()
 
 
 class Connectivity:

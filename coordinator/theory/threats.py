@@ -20,7 +20,7 @@ from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import Alters, Choice, Effect, Interval, Loses, Stops
 from emunode.faults.effects import Place as EffectPlace
-from emunode.faults.kinds import Fault, NodeFault, states_effects
+from emunode.faults.kinds import Fault, NodeFault, stated_effects, states_effects
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, FaultKnowledge, Rank
 from emunode.topologies.base import Topology
@@ -173,8 +173,7 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[ThreatPart, .
         fault = part.fault()
         effect = _only_effect(fault)
         weight = _weight_of(effect, fault.place)
-        # A kind with an argument, such as a rate, may spare some copies.
-        if effect is None or weight is None or part.argument:
+        if effect is None or weight is None:
             hint = "" if states_effects(type(fault)) else f": {part.kind} does not define effects()"
             raise InexactError(f"the effect of {fault_set.name} does not follow from paths alone{hint}")
         # The places of a fault set exclude the source and the places of given faults.
@@ -210,7 +209,7 @@ def given_damage(
 
 def _only_effect(fault: Fault) -> Effect | None:
     """Return the effect of a fault, if it has one alone, all the time that the fault is in force."""
-    effects = [*fault.effects()] if states_effects(type(fault)) else []
+    effects = stated_effects(fault) or []
     # With a second effect, or an effect for a part of the time, the weight of the fault would depend on the step.
     return effects[0][2] if len(effects) == 1 and effects[0][1] == fault.interval else None
 

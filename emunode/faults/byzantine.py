@@ -263,10 +263,6 @@ class SelectiveFault(SilentFault):
 
     rate: float
 
-    @property
-    def breaks(self) -> bool:
-        return self.rate > 0
-
     def chosen(self, seed: int, port: Port, choice: object) -> bool:
         """Return the choice of this rank, the same in every step."""
         # Steps count from 1: no packet on a link has this key.
@@ -288,7 +284,7 @@ class SilentPorts(SelectiveFault):
         return self.chosen(seed, port, "")
 
     def effects(self) -> Effects:
-        return self.there(Loses(self.rate, Choice.PORT)) if self.breaks else ()
+        return self.there(Loses(self.rate, Choice.PORT))
 
 
 @register
@@ -310,7 +306,7 @@ class SilentSegments(SelectiveFault):
         return Treatment.WITHHOLD if withheld else Treatment.PASS_ON
 
     def effects(self) -> Effects:
-        return self.there(Loses(self.rate, Choice.SEGMENT)) if self.breaks else ()
+        return self.there(Loses(self.rate, Choice.SEGMENT))
 
 
 @register
@@ -326,10 +322,6 @@ class Selective(SelectiveFault):
     form = "selective:LABEL:RATE[@STEP[-STEP]]"
     alters_payload = True
     evidence = ("corrupt", "lost")
-
-    @property
-    def breaks(self) -> bool:
-        return True
 
     def silent_at(self, seed: int, port: Port) -> bool | None:
         return None

@@ -11,6 +11,7 @@ of a segment and its tree belong to the emulator.
 
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import cache
 from typing import ClassVar, Final, Literal
 
 from emunode.errors import FrameError, RegistrationError
@@ -18,6 +19,7 @@ from emunode.faults.effects import (
     ALWAYS,
     Alters,
     Delays,
+    Drifts,
     Duplicates,
     Effect,
     Effects,
@@ -26,6 +28,7 @@ from emunode.faults.effects import (
     LinkEnd,
     Loses,
     Place,
+    Slows,
     Stops,
 )
 from emunode.faults.transit import LinkTransit
@@ -80,8 +83,12 @@ class Fault:
 
     @property
     def breaks(self) -> bool:
-        """Whether it can cost or alter a delivery; a repair, a slow node and a fault with a rate of 0 cannot."""
-        return not self.slows
+        """Whether it can cost or alter a delivery; a repair, a slow node and a fault with a rate of 0 cannot.
+
+        A kind that does not state its effects may have any.
+        """
+        effects = stated_effects(self)
+        return effects is None or any(_can_harm(effect) for _, _, effect in effects)
 
     @property
     def place(self) -> Place:
@@ -140,8 +147,8 @@ class LinkFault(Fault):
     @property
     def counts_packets(self) -> bool:
         """Whether the fault may count the packets that it meets; a kind that does not state its effects may."""
-        losses = (effect for effect in stated(self) if isinstance(effect, Loses))
-        return not states_effects(type(self)) or any(effect.packet is not None for effect in losses)
+        effects = stated_effects(self)
+        return effects is None or any(isinstance(each, Loses) and each.packet is not None for _, _, each in effects)
 
     def act(self, transit: LinkTransit) -> None:
         """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
@@ -244,10 +251,6 @@ class Up(LinkFault):
     form = "up:A~B@STEP"
     evidence = ("first", "duplicate", "relay", "corrupt")
 
-    @property
-    def breaks(self) -> bool:
-        return False
-
     def effects(self) -> Effects:
         return self.there(Ends((Stops(),)))
 
@@ -270,10 +273,6 @@ class RatedFault(LinkFault):
     rate: float
     last: Step = FOREVER
 
-    @property
-    def breaks(self) -> bool:
-        return self.rate > 0
-
     def act(self, transit: LinkTransit) -> None:
         if transit.occurs(self.rate):
             self.apply(transit)
@@ -295,7 +294,7 @@ class Loss(RatedFault):
         transit.lost = True
 
     def effects(self) -> Effects:
-        return self.there(Loses(self.rate)) if self.breaks else ()
+        return self.there(Loses(self.rate))
 
 
 @register
@@ -312,7 +311,7 @@ class Corrupt(RatedFault):
         transit.alter()
 
     def effects(self) -> Effects:
-        return self.there(Alters(self.rate)) if self.breaks else ()
+        return self.there(Alters(self.rate))
 
 
 @register
@@ -327,7 +326,7 @@ class Duplicate(RatedFault):
         transit.copies *= 2
 
     def effects(self) -> Effects:
-        return self.there(Duplicates(self.rate)) if self.breaks else ()
+        return self.there(Duplicates(self.rate))
 
 
 @register
@@ -371,6 +370,7 @@ CARRIED_OUT_BY: Final = ("act", "apply", "treatment", "silent_at")
 """The methods that let a kind act on packets."""
 
 
+@cache
 def states_effects(kind: type[Fault]) -> bool:
     """Report whether a kind states its effects: a kind that changes what another one does has to state them anew."""
     stated = next(number for number, base in enumerate(kind.__mro__) if "effects" in vars(base))
@@ -378,20 +378,47 @@ def states_effects(kind: type[Fault]) -> bool:
     return kind.__mro__[stated] is not Fault and stated <= next(acts, stated)
 
 
+def stated_effects(fault: Fault) -> list[tuple[Place, Interval, Effect]] | None:
+    """Return what a fault states it does, without effects of probability 0; None if its kind states nothing.
+
+    Nothing else calls `Fault.effects`: whether a fault is random, exact, permanent or harmful follows from the answer.
+    """
+    if not states_effects(type(fault)):
+        return None
+    return [each for each in fault.effects() if getattr(each[2], "probability", 1.0) > 0]
+
+
 def stated(fault: Fault) -> list[Effect]:
     """Return the effects that a fault states, whenever they begin; none if its kind does not state them."""
-    return [effect for _, _, effect in fault.effects()] if states_effects(type(fault)) else []
+    return [effect for _, _, effect in stated_effects(fault) or ()]
+
+
+def ends_others(fault: Fault) -> bool:
+    """Report whether a fault states that it ends the effects of earlier ones."""
+    return any(isinstance(effect, Ends) for effect in stated(fault))
+
+
+def why_random(fault: Fault) -> str | None:
+    """Return why another seed may give another history, or None if it cannot.
+
+    It can if an effect has a probability between 0 and 1, or a spread. A kind that does not state its effects may be random.
+    """
+    if not states_effects(type(fault)):
+        return f"{kind_of(fault)} does not define effects(), so it may draw random numbers during a run"
+    drawn = any(getattr(each, "probability", 1.0) < 1 or getattr(each, "spread", 0.0) > 0 for each in stated(fault))
+    return f"{kind_of(fault)} draws random numbers during a run" if drawn else None
 
 
 def is_random(fault: Fault) -> bool:
-    """Report whether another seed can give another history: an effect has a probability between 0 and 1, or a spread.
+    """Report whether another seed can give another history."""
+    return why_random(fault) is not None
 
-    A kind that does not state its effects may be random.
-    """
-    if not states_effects(type(fault)):
-        return True
-    effects = stated(fault)
-    return any(0 < getattr(effect, "probability", 1.0) < 1 or getattr(effect, "spread", 0.0) > 0 for effect in effects)
+
+def _can_harm(effect: Effect) -> bool:
+    """Report whether an effect can cost or alter a delivery; a rank that returns has lost what it had received."""
+    if isinstance(effect, Ends):
+        return Stops(forgets=True) in (effect.effects or ())
+    return not isinstance(effect, Slows | Drifts)
 
 
 def kind_of(fault: Fault) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from emunode.faults.effects import Effect, Ends, Interval, Place, Stops
 from emunode.faults.in_time import TimedFault
-from emunode.faults.kinds import Fault, in_order, kind_of, states_effects
+from emunode.faults.kinds import Fault, in_order, kind_of, stated_effects
 from emunode.model import Rank
 
 Kind = TypeVar("Kind", bound=Effect)
@@ -39,11 +39,12 @@ class FaultTimeline:
         """The places of faults that do not state their effects, and may have any."""
         opaque: dict[str, None] = {}
         for times, fault in _in_order(faults):
-            if not states_effects(type(fault)):
+            effects = stated_effects(fault)
+            if effects is None:
                 opaque[kind_of(fault)] = None
                 self.opaque_places.add(fault.place)
                 continue
-            for place, steps, effect in fault.effects():
+            for place, steps, effect in effects:
                 self._begin(place, times or steps, effect, fault)
         self.spells = {
             # Stable: an effect may begin later than its fault.

@@ -112,7 +112,8 @@ def test_more_trials_extend_a_campaign(tmp_path: Path) -> None:
     assert [row["trials"] for row in found] == [5000, 1771]
     assert found[1]["guaranteed"] == round(1430 / 1771, 9)
     whole, _ = done(grid_of("nodes=3", "all:nodes=3", trials=5000, engine="exact"))
-    assert rows(whole) == found
+    # The sample that was run again with messages grew with the campaign.
+    assert [{**row, "again": 0} for row in rows(whole)] == [{**row, "again": 0} for row in found]
 
 
 def test_a_point_ends_when_it_is_precise() -> None:

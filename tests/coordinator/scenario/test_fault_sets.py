@@ -346,7 +346,7 @@ def test_run_can_be_repeated_from_its_drawn_faults() -> None:
 
 def test_taken_places_are_not_drawn_again() -> None:
     others = tuple(f"crash:{label}@1" for label in every_label(Case(EDT).plan) if label not in ("1234", "2134"))
-    specs, _ = resolve([*others, "random:nodes=1@1"], lambda: Case(EDT).plan.algorithm, 0)
+    specs, *_ = resolve([*others, "random:nodes=1@1"], lambda: Case(EDT).plan.algorithm, 0)
     assert specs[-1] == "crash:2134@1"
     with pytest.raises(ScenarioError, match="needs 2 nodes, but only 1 may fail"):
         resolve([*others, "random:nodes=2@1"], lambda: Case(EDT).plan.algorithm, 0)
