@@ -80,7 +80,8 @@ def _is_followed(fault: Fault) -> bool:
     effects, on_link = stated_effects(fault), isinstance(fault, LinkFault)
     # A node with a fault counts as faulty, even if the fault has no effect.
     return (bool(effects) or (on_link and effects is not None)) and all(
-        place == fault.place and _is_exact(effect, interval, on_link=on_link) for place, interval, effect in effects or ()
+        place == fault.place and _is_exact(effect, interval, on_link=on_link)
+        for place, interval, effect in effects or ()
     )
 
 

@@ -32,7 +32,9 @@ def inevitable_from(plan: Plan, rank: Rank) -> Step | None:
 def faults_until(plan: Plan, step: Step) -> Sequence[str]:
     """Return the faults of a scenario that begin up to a step, and the repairs of these."""
     pairs = list(zip(plan.scenario.fault, plan.records, strict=True))
-    kept = {record.place for _, records in pairs for record in records if not ends_others(record) and record.step <= step}
+    kept = {
+        record.place for _, records in pairs for record in records if not ends_others(record) and record.step <= step
+    }
     return [
         text
         for text, records in pairs

@@ -57,8 +57,9 @@ def require_harm(where: str, expected: int, measured: int) -> None:
     """Raise RunError if another number of healthy nodes misses a message in a run than the search for its faults says."""
     if measured != expected:
         raise RunError(
-            f"the search for the worst set and a run disagree: {where}: {expected} healthy nodes miss a message by the search "
-            f"and {measured} in the run; this is an error of the emulator, or of a kind of fault whose effects() are wrong"
+            f"the search for the worst set and a run disagree: {where}: {expected} healthy nodes miss a message by the "
+            f"search and {measured} in the run; this is an error of the emulator, or of a kind of fault whose effects() "
+            "are wrong"
         )
 
 

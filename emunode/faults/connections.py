@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from emunode.faults.injector import Faults
-from emunode.faults.kinds import Crash, Down, Fault
+from emunode.faults.kinds import Crash, Fault, LinkFault, is_outage
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
 
@@ -33,7 +33,7 @@ class Connections:
                 case Crash(rank=rank):
                     # All links of the rank, because each has an end that is gone.
                     self.concerned.update(self.link(rank, port) for port in self._topology.ports(rank))
-                case Down(sender=sender, port=port):
+                case LinkFault(sender=sender, port=port) if is_outage(fault):
                     self.concerned.add(self.link(sender, port))
         before, self.closed = self.closed, {link for link in self.concerned if self._faults.is_closed(step, *link)}
         return self.closed - before, before - self.closed

@@ -23,7 +23,6 @@ from emunode.faults.injector import Faults
 from emunode.faults.kinds import (
     FOREVER,
     Crash,
-    Down,
     Fault,
     Hang,
     Heal,
@@ -32,6 +31,7 @@ from emunode.faults.kinds import (
     Up,
     field_names,
     from_record,
+    is_outage,
     kind_of,
     to_record,
 )
@@ -118,7 +118,7 @@ class FaultsInTime:
                 self._silent.setdefault(rank, []).append(Interval(start, end))
             case ByzantineFault() if fault.breaks:
                 self._treatments.add(each)
-            case Down(sender=sender, port=port):
+            case LinkFault(sender=sender, port=port) if is_outage(fault):
                 self._down.setdefault((sender, port), []).append(Interval(start, end))
             case Up():
                 self._repair(start, fault)

@@ -18,7 +18,7 @@ from emunode.faults.byzantine import (
     Treatment,
     treatment_by,
 )
-from emunode.faults.kinds import Crash, Down, Fault, Hang, Heal, LinkFault, Recover, Up, kind_of
+from emunode.faults.kinds import Crash, Fault, Hang, Heal, LinkFault, Recover, Up, is_outage, kind_of
 from emunode.faults.transit import FaultRandom, LinkTransit, forge_apart, forge_segment
 from emunode.model import CONTROL_TREE, Packet, Port, PortPacket, Rank, Segment, Step
 from emunode.topologies.base import Topology
@@ -92,8 +92,8 @@ class Faults:
                     self._hung[rank] = max(last, self._hung.get(rank, 0))
                 case ByzantineFault(rank=rank):
                     self._byzantine.setdefault(rank, []).append(fault)
-                case Down(sender=sender, port=port, last=last):
-                    self._down[sender, port] = max(last, self._down.get((sender, port), 0))
+                case LinkFault(sender=sender, port=port) if is_outage(fault):
+                    self._down[sender, port] = max(fault.end, self._down.get((sender, port), 0))
                 case Up(sender=sender, port=port):
                     self._down.pop((sender, port), None)
                     if isinstance(fault, Heal):

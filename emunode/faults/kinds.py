@@ -11,7 +11,6 @@ of a segment and its tree belong to the emulator.
 
 from collections.abc import Iterable
 from dataclasses import fields
-from functools import cache
 from typing import ClassVar, Final, Literal
 
 from emunode.errors import FrameError, RegistrationError
@@ -370,7 +369,6 @@ CARRIED_OUT_BY: Final = ("act", "apply", "treatment", "silent_at")
 """The methods that let a kind act on packets."""
 
 
-@cache
 def states_effects(kind: type[Fault]) -> bool:
     """Report whether a kind states its effects: a kind that changes what another one does has to state them anew."""
     stated = next(number for number, base in enumerate(kind.__mro__) if "effects" in vars(base))
@@ -391,6 +389,14 @@ def stated_effects(fault: Fault) -> list[tuple[Place, Interval, Effect]] | None:
 def stated(fault: Fault) -> list[Effect]:
     """Return the effects that a fault states, whenever they begin; none if its kind does not state them."""
     return [effect for _, _, effect in stated_effects(fault) or ()]
+
+
+def is_outage(fault: Fault) -> bool:
+    """Report whether all that a fault states is that nothing crosses its link, as long as it is in force.
+
+    The engines carry out every such kind in one way, so that detectors, repairs and knowledge of faults see all alike.
+    """
+    return isinstance(fault, LinkFault) and stated_effects(fault) == [(fault.place, fault.interval, Stops())]
 
 
 def ends_others(fault: Fault) -> bool:

@@ -15,6 +15,7 @@ from coordinator.execution.certificates.paths import (
     Threat,
     every_set,
     fewest,
+    known_as,
 )
 from coordinator.execution.certificates.runs import Runs
 from coordinator.execution.certificates.subject import Subject
@@ -81,7 +82,7 @@ class Cuts:
             Runs(self._subject).sample(*proved)
 
     def _threat(self, kinds: tuple[str, ...], when: str) -> Threat:
-        if not kinds or any(kind not in EFFECTS for kind in kinds) or len(set(kinds)) < len(kinds):
+        if not kinds or not all(map(known_as, kinds)) or len(set(kinds)) < len(kinds):
             raise UnreadableError(f"kinds of faults {str(kinds)[:60]}: expected some of {', '.join(EFFECTS)}")
         first, dash, last = when.partition("-")
         if not (
@@ -109,7 +110,9 @@ class Cuts:
                 for place in threat.touched(hops, kind):
                     stops, alters = strikes.get((part, place), (0, 0))
                     bit = 1 << at
-                    strikes[part, place] = (stops, alters | bit) if EFFECTS[kind] else (stops | bit, alters)
+                    strikes[part, place] = (
+                        (stops, alters | bit) if EFFECTS[known_as(kind) or kind] else (stops | bit, alters)
+                    )
         return Copies(len(paths), stopped, altered, strikes)
 
     def _least(self, threat: Threat, pair: tuple[Rank, Rank], budget: Sequence[int] | None = None) -> int | None:

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from coordinator.execution.verification import TooLargeError, UnreadableError
 from coordinator.planning.plan import Plan
-from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.byzantine import Byzantine, Equivocate, Silent
-from emunode.faults.kinds import Crash, Down, Fault, Hang, NodeFault
+from emunode.faults.effects import Alters, Choice, Effect, Loses, Stops
+from emunode.faults.kinds import KINDS, Crash, Down, Fault, Hang, LinkFault, NodeFault, stated_effects, value_names
 from emunode.model import ALL_RANKS, Rank
 from emunode.net.wire import ROW
 from emunode.play import play
@@ -26,6 +27,29 @@ EFFECTS: Final[Mapping[str, bool]] = {
     "crash": False, "hang": False, "down": False, "silent": False, "byzantine": True, "equivocate": True
 }  # fmt: skip
 """The kinds whose effect follows from paths, and whether they alter copies instead of stopping them."""
+
+_SAME: Final[Mapping[tuple[bool, Effect], str]] = {
+    (True, Stops()): "down",
+    (True, Loses()): "down",
+    (False, Stops()): "hang",
+    (False, Stops(forgets=True)): "crash",
+    (False, Loses(choice=Choice.PORT)): "silent",
+    (False, Alters(choice=Choice.COPY)): "equivocate",
+    (False, Alters(choice=Choice.COPY, alike=True)): "byzantine",
+}
+"""By whether a fault is one of links, and its only effect: the kind that has it."""
+
+
+def known_as(kind: str) -> str | None:
+    """Return the kind in EFFECTS that has the effect that `kind` states; None if there is none."""
+    if kind in EFFECTS or kind not in KINDS or value_names(KINDS[kind]):
+        return kind if kind in EFFECTS else None
+    fault = FaultSetTerm(kind).fault()
+    effects = stated_effects(fault) or []
+    if len(effects) != 1 or effects[0][:2] != (fault.place, fault.interval):
+        return None
+    return _SAME.get((isinstance(fault, LinkFault), effects[0][2]))
+
 
 Place = Rank | tuple[Rank, Rank]
 FaultImpact = tuple[int, int, int]
@@ -120,6 +144,7 @@ class Threat:
     def touched(self, hops: Sequence[RouteHop], kind: str) -> set[Place]:
         """Return the places where a fault of this kind affects a copy on its path."""
         found: set[Place] = set()
+        kind = known_as(kind) or kind
         for at, hop in enumerate(hops):
             if self.first <= hop.step <= self.last:
                 if kind == "down":

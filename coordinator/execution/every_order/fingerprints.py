@@ -56,6 +56,9 @@ def _held(value: Any) -> Iterator[object]:
         case MethodType():
             yield value.__qualname__
             yield value.__self__
+        case object(cache_info=_, __wrapped__=function):
+            # A table of results: the function gives the same ones.
+            yield function
         case GeneratorType():
             yield value.__qualname__
             if (frame := value.gi_frame) is not None:

@@ -1,8 +1,10 @@
 """Verification of stored campaigns and sweeps: true ones verify, and each forged table, record and page is named."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,10 @@ import pytest
 import coordinator as tb
 from coordinator.cli.invoke import main
 from emunode import __version__
-from tests.command_line import Call
+from tests.command_line import ROOT, Call
+from tests.support import forget_plugins
+
+EIGHT_FAULTS = ROOT / "tests" / "plugins" / "eight_faults.py"
 
 LINES = {
     "messages": "campaign --topology star:3 --algorithm edt --vary redundancy=1,2 --faults nodes=0..1 "
@@ -246,3 +251,30 @@ def test_missing_files(copy: Callable[[str], Path], call: Call) -> None:
     ended = call("verify", folder)
     assert ended.status == 1
     assert "trials.jsonl: it cannot be read: No such file or directory" in ended.out
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "--topology file:square.edges --algorithm bfs-tree",
+        "--vary topology=file:square.edges,ring:4 --algorithm bfs-tree",
+        f"--topology cycle:6 --algorithm one-way --plugin {ROOT / 'tests' / 'plugins' / 'cycle.py'}",
+        f"--topology hypercube:2 --algorithm sbt --fault haze:00~01@1 --plugin {EIGHT_FAULTS}",
+    ],
+)
+def test_pages_name_files_wherever_they_are_verified(
+    scenario: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of a page name the copies in its folder, and run there."""
+    Path("square.edges").write_text("a b\nb c\nc d\nd a\n")
+    flag = f"--plugin {scenario.partition('--plugin ')[2]}" if "--plugin" in scenario else ""
+    done = call(f"campaign {scenario} --faults nodes=1 --trials 120 --out made")
+    assert done.status == 0, done
+    for folder, above in ((Path("made"), "."), (Path(), "made")):
+        if above == "made":
+            monkeypatch.chdir(above)
+        checked = call(f"verify {folder} {flag}")
+        assert checked.status == 0, checked
+    command = unescape(re.findall(r"<code>coordinator (run [^<]*)</code>", Path("campaign.html").read_text())[0])
+    assert call(command, "--out", "again").status in (0, 3)
+    forget_plugins()

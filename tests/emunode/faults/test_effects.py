@@ -40,6 +40,9 @@ from emunode.faults.kinds import (
     Recover,
     field_names,
     in_order,
+    is_random,
+    kind_of,
+    stated_effects,
     states_effects,
 )
 from emunode.faults.timeline import FaultTimeline
@@ -78,7 +81,8 @@ def drawn(kind: type[Fault], draw: Random) -> Fault:
 def fault_sets(seed: int, sets: int, *, slow: bool) -> Iterator[list[Fault]]:
     """Yield random sets of up to eight faults; a rank recovers only after a crash, and hangs only while it lives."""
     draw = Random(seed)
-    kinds = [kind for kind in KINDS.values() if (slow or not kind.slows) and kind not in (Recover, Crash)]
+    stated = [kind for kind in KINDS.values() if states_effects(kind)]
+    kinds = [kind for kind in stated if (slow or not kind.slows) and kind not in (Recover, Crash)]
     for _ in range(sets):
         faults = [drawn(draw.choice(kinds), draw) for _ in range(draw.randint(1, 7))]
         for rank in draw.sample(range(CUBE.order), draw.randint(0, 2)):
@@ -100,8 +104,17 @@ def engine(faults: Sequence[Fault], seed: int) -> Iterator[tuple[int, Faults]]:
         yield step, state
 
 
-def test_every_kind_states_its_effects() -> None:
-    assert [name for name, kind in KINDS.items() if not states_effects(kind)] == []
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_kind_states_its_effects_or_may_do_anything(kind: type[Fault]) -> None:
+    fault = drawn(kind, Random(kind.form))
+    effects = stated_effects(fault)
+    if effects is None:
+        assert is_random(fault)
+        assert fault.breaks
+        assert FaultTimeline([fault]).opaque == (kind_of(fault),)
+    else:
+        assert all(getattr(effect, "probability", 1.0) > 0 for _, _, effect in effects)
+        assert FaultTimeline([fault]).opaque == ()
 
 
 @pytest.mark.parametrize("seed", range(4))

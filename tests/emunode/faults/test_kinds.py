@@ -14,6 +14,7 @@ from emunode.faults.transit import LinkTransit
 from emunode.model import Step
 from emunode.registry import register
 from emunode.topologies.hypercube import Hypercube
+from tests.command_line import ROOT
 from tests.support import run_scenario
 
 
@@ -69,10 +70,15 @@ def test_a_registered_kind_acts_in_a_run() -> None:
 
 
 def test_an_unregistered_kind_is_unknown() -> None:
-    with pytest.raises(
-        ScenarioError, match=r"KIND one of: crash, hang, .*drop, byzantine, .*selective, slow, .*drift$"
-    ):
+    with pytest.raises(ScenarioError, match=f"KIND one of: {', '.join(KINDS)}$"):
         parse_faults(["drop-every:000>001:2"], Hypercube(3))
+
+
+@pytest.mark.parametrize("package", ["emunode", "coordinator"])
+def test_effects_are_asked_for_in_one_place(package: str) -> None:
+    """A kind need not state any, so nothing but `stated_effects` may ask."""
+    asking = [path.name for path in (ROOT / package).rglob("*.py") if ".effects()" in path.read_text()]
+    assert asking == (["kinds.py"] if package == "emunode" else [])
 
 
 @dataclass(frozen=True, slots=True)
