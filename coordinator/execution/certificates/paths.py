@@ -41,7 +41,7 @@ _SAME: Final[Mapping[tuple[bool, Effect], str]] = {
 
 
 def known_as(kind: str) -> str | None:
-    """Return the kind in EFFECTS that has the effect that `kind` states; None if there is none."""
+    """Return the kind in EFFECTS that has the effect that `kind` states; None without one."""
     if kind in EFFECTS or kind not in KINDS or value_names(KINDS[kind]):
         return kind if kind in EFFECTS else None
     fault = FaultSetTerm(kind).fault()
