@@ -173,7 +173,7 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[ThreatPart, .
         fault = part.fault()
         effect = _only_effect(fault)
         weight = _weight_of(effect, fault.place)
-        # Threats are told apart by their kinds, so a kind with a value is refused, whatever its effect.
+        # Threats differ by their kinds alone, so a kind with a value is refused, whatever its effect.
         if effect is None or weight is None or part.argument:
             hint = "" if states_effects(type(fault)) else f": {part.kind} does not define effects()"
             raise InexactError(f"the effect of {fault_set.name} does not follow from paths alone{hint}")

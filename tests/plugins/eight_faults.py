@@ -42,12 +42,12 @@ class Haze(LinkFault):
 
 @register
 @dataclass(frozen=True)
-class Liar(LinkFault):
+class Feint(LinkFault):
     """Packets of even steps are lost, and the kind states that all are."""
 
     last: Step = FOREVER
 
-    form = "liar:A~B[@STEP[-STEP]]"
+    form = "feint:A~B[@STEP[-STEP]]"
     evidence = ("lost",)
 
     def act(self, transit: LinkTransit) -> None:

@@ -27,7 +27,7 @@ LINKS: Final = (("00", "01"), ("00", "10"), ("01", "11"), ("10", "11"))
 
 
 class Truth(NamedTuple):
-    """What a kind does, as this test knows it."""
+    """The behaviour of a kind, as this test knows it."""
 
     value: str = ""
     passes: Callable[[int, int], float] | None = None
@@ -82,7 +82,7 @@ KINDS: Final = {
     "even-loss": Truth("2", passes=lambda step, _: step % 2, stated=False),
     "fog": links(0.5), "forge-odd": Truth(relays=lambda port: (port + 1) % 2, stated=False),
     # Of `tests/plugins/eight_faults.py`.
-    "murk": links(0.5, stated=False), "haze": links(0.75), "liar": Truth(passes=lambda step, _: step % 2, lies=True),
+    "murk": links(0.5, stated=False), "haze": links(0.75), "feint": Truth(passes=lambda step, _: step % 2, lies=True),
     "squall": Truth(passes=lambda step, _: step != 1), "nap": nodes(0, stops=True), "wall": links(0, stops=True),
     "smudge": links(0), "lag": links(1),
 }  # fmt: skip
