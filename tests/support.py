@@ -3,15 +3,18 @@
 import csv
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import overload
 
 import polars as pl
+import pytest
 from hypothesis import settings
 
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, FinishedRun, MemoryRun, MemorySink, RunResult
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.reports.raster import font_family
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import load_plugins
 from emunode.engine.memory import MemoryEngine
@@ -23,6 +26,10 @@ from emunode.registry import withdraw
 GOLDEN = Path(__file__).parent / "golden"
 REPEATABLE_EXAMPLES = 40
 """The number of Hypothesis examples of a property with `--all`, where a test does not state another."""
+needs_png = pytest.mark.skipif(
+    not all(map(find_spec, ("resvg_py", "PIL"))) or font_family() is None,
+    reason="PNG needs the extra `report` and a font (Debian, Ubuntu: apt install fonts-dejavu-core)",
+)
 
 
 def examples(count: int) -> int:

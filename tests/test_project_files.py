@@ -33,6 +33,14 @@ def tracked() -> list[str]:
 # --- versions of Python ----------------------------------------------------------------------------------------------
 
 
+def test_a_workflow_tries_a_fresh_machine_every_week() -> None:
+    workflow = read_yaml(".github/workflows/fresh.yaml")
+    (schedule,) = workflow[True]["schedule"]  # YAML 1.1 reads `on` as true
+    assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", schedule["cron"])
+    (job,) = workflow["jobs"].values()
+    assert shlex.split(job["steps"][-1]["run"]) == ["sudo", "scripts/test-fresh", "-q", "-rs"]
+
+
 def test_the_workflow_runs_everything_with_each_supported_python() -> None:
     (job,) = read_yaml(".github/workflows/checks.yaml")["jobs"].values()
     classified = [
@@ -111,6 +119,24 @@ def test_the_citation_file_agrees_with_the_project() -> None:
     assert citation["keywords"] == PROJECT["keywords"]
     (holder,) = re.findall(r"^Copyright \(c\) \d+ (.+)$", (ROOT / "LICENSE").read_text(), re.MULTILINE)
     assert [author["name"] for author in citation["authors"]] == [holder]
+
+
+# --- what pages name ---
+
+ELSEWHERE: Final = {
+    "coordinator/cli/count.py", "tests/coordinator/cli/test_count.py",  # files that a reader adds
+    "emunode/algorithms/hypercube/gray_path.py",
+    "examples/allstack/algos", "examples/system/custom_collectives", "examples/workload", "examples/xml",  # elsewhere
+}  # fmt: skip
+"""Paths on pages that do not exist in this project."""
+
+
+def test_every_path_on_a_page_exists() -> None:
+    pages = [name for name in tracked() if name.endswith(".md") and name != "CHANGELOG.md"]
+    path = re.compile(r"`((?:coordinator|emunode|compose|docs|examples|scripts|tests)/[\w./-]+)")
+    named = {(page, found) for page in pages for found in path.findall((ROOT / page).read_text())}
+    assert len(named) > 50
+    assert [where for where in sorted(named) if where[1] not in ELSEWHERE and not (ROOT / where[1]).exists()] == []
 
 
 # --- editor settings -------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def png_of(svg: str, field: str, path: Path, otherwise: str = "", *, zoom: int =
         raise ScenarioError(
             field, str(path), f"PNG needs the Python package resvg-py (pip install 'resvg-py>=0.5'){otherwise}"
         ) from None
-    family = _family()
+    family = font_family()
     if family is None:
         raise ScenarioError(
             field, str(path), f"PNG needs one of these fonts: {', '.join(dict.fromkeys(FAMILIES.values()))}{otherwise}"
@@ -51,7 +51,7 @@ LAST_CHUNK = 12
 
 
 @cache
-def _family() -> str | None:
+def font_family() -> str | None:
     """Return the family of an installed font."""
     files = {file.name for folder in FONTS if Path(folder).is_dir() for file in Path(folder).rglob("*.tt[fc]")}
     return next((name for file, name in FAMILIES.items() if file in files), None)

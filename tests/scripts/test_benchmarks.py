@@ -24,7 +24,8 @@ from benchmarks.sections import control, peers, versions
 from benchmarks.subprocesses import ProgramError, run_program
 from coordinator.networks.control_tree import FAN_OUT, tree_parents
 from emunode.errors import ScenarioError
-from tests.command_line import ROOT, SECONDS, Running, arguments
+from tests.command_line import ROOT, SECONDS, Running, arguments, wait_until
+from tests.process_support import is_gone
 from tests.warm_children import server
 
 QUICK = Options(turns=1, quick=True)
@@ -335,8 +336,7 @@ def test_an_interrupt_leaves_no_process(number: signal.Signals, tmp_path: Path) 
     ended = bench.end()
     bench.close()
     assert (ended.status, ended.err.strip()) == (130, "scripts/bench: interrupted")
-    _, alive = psutil.wait_procs(children, SECONDS)
-    assert not alive
+    wait_until(lambda: all(map(is_gone, children)), "the end of all processes")
 
 
 @pytest.mark.parametrize("hosts", [200, 256, 1000])

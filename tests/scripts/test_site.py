@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import coordinator
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 from tests.command_line import ROOT, run_process
 
 pytestmark = pytest.mark.skipif(
@@ -40,7 +40,6 @@ SHOWN = ("hypercube-edge-disjoint-trees", "two-crashes", "survival", "trees-agai
 ADDRESS = re.compile(r"""(?:url\(|@import\s+)\s*['"]?([^'")\s;]+)""")
 
 
-MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
 SPHINX = "import sys\nfrom sphinx.cmd.build import main\nsys.exit(main(sys.argv[1:]))"
 """Is `-m sphinx`, in a process that has imported this project already."""
 SEEN = """
@@ -182,7 +181,6 @@ def page(browser: Browser) -> Iterator[Browser]:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium() is None, reason=MISSING)
 @pytest.mark.parametrize("shade", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_gallery_is_a_wall_of_pictures(site: Path, page: Browser, width: int, shade: str) -> None:
@@ -206,7 +204,6 @@ def test_the_gallery_is_a_wall_of_pictures(site: Path, page: Browser, width: int
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium() is None, reason=MISSING)
 def test_answers_for_lecturers_are_folded(site: Path, page: Browser) -> None:
     page.resize(390, 1200)
     page.open(site / "docs/lecturers.html")

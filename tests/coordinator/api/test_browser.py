@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 import coordinator as tb
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 
-CHROMIUM = find_chromium()
-MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason=MISSING)]
+pytestmark = pytest.mark.browser
 
 STEPS = (
     "[...document.querySelectorAll('iframe')].map((frame) => frame.contentDocument.getElementById('now').textContent)"

@@ -16,6 +16,7 @@ from coordinator.campaigns.tables import Row, rows
 from coordinator.reports.raster import png_of
 from emunode.errors import ScenarioError
 from tests.command_line import Call, fields
+from tests.support import needs_png
 
 BASE = fields("hypercube:3 broadcast sbt driver=memory")
 VARY = {"algorithm": ["flood", "sbt"]}
@@ -162,6 +163,7 @@ def test_reachability_is_empty_where_it_is_not_exact() -> None:
     assert row["fraction"] == pytest.approx(2 / 7, abs=1e-9)
 
 
+@needs_png
 def test_the_command_prints_pairs_and_papers_get_curves(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.reports.pictures.png_of", partial(png_of, zoom=1))  # a quarter of the time
     flags = "campaign --topology hypercube:3 --vary algorithm=flood,sbt --faults nodes=1..3 --trials 20 --workers 1 --paired"

@@ -15,17 +15,11 @@ from coordinator.reports.scene.votes import State
 from coordinator.reports.theme import DARK, LIGHT, mixture, viridis
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 from tests.command_line import Call, Start
 from tests.watch_support import Client
 
-CHROMIUM = find_chromium()
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
-    ),
-]
+pytestmark = pytest.mark.browser
 READY = "!document.getElementById('step').disabled"
 OVER = "document.getElementById('result').textContent"
 BOX = "(({x, y, width}) => [x, y, width])(document.getElementById('map').getBoundingClientRect())"

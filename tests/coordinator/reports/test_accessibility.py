@@ -16,12 +16,10 @@ from coordinator.cli.invoke import main
 from coordinator.history.run_index import write_index
 from coordinator.reports.index_page import index_page
 from coordinator.reports.theme import DARK, LIGHT, TREE_COLOURS, VIRIDIS, viridis
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 from tests.command_line import Start, fields
 from tests.support import run_and_draw, run_scenario
 
-CHROMIUM = find_chromium()
-MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
 AXE = find_spec("axe_core_python")
 LOAD: Final = """
 ((page, text) => {
@@ -36,7 +34,6 @@ RUN_AXE: Final = """
 """
 in_browser = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason=MISSING),
     pytest.mark.skipif(AXE is None, reason="axe-core-python is not installed (extra `dev`)"),
 ]
 

@@ -9,11 +9,10 @@ import pytest
 from coordinator.reports.animation import map_at, write_gif
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 from tests.command_line import Call, fields
-from tests.support import run_and_draw, run_scenario
+from tests.support import needs_png, run_and_draw, run_scenario
 
-MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
 SCENARIOS = [
     "star:4 broadcast edt source=2134 segments=3 fault=crash:4132@2",
     "ej:2+3 broadcast improved",
@@ -45,7 +44,6 @@ def channels(colour: str) -> list[int]:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium() is None, reason=MISSING)
 @pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_pictures_are_those_of_the_page(scenario: str, page: Browser, tmp_path: Path) -> None:
@@ -80,10 +78,13 @@ def test_pictures_are_those_of_the_page(scenario: str, page: Browser, tmp_path: 
         assert shown["text"].startswith(text.rstrip("…"))
 
 
+@needs_png
 def test_export_writes_an_animation(tmp_path: Path, call: Call) -> None:
-    image = pytest.importorskip("PIL.Image", reason="the extra `report` is not installed")
-    pytest.importorskip("resvg_py", reason="the extra `report` is not installed")
+    image = pytest.importorskip("PIL.Image")
     run_scenario(tmp_path / "run", **fields("star:3 broadcast greedy-tree"))
+    refused = call("export", tmp_path / "run", "--gif", tmp_path / "no" / "such.gif")
+    assert refused.status == 2
+    assert "cannot be written: No such file or directory" in refused.err
     ended = call("export", tmp_path / "run", "--gif", tmp_path / "run.gif")
     assert (ended.status, ended.out) == (0, f"wrote gif: {tmp_path / 'run.gif'}\n")
     with image.open(tmp_path / "run.gif") as opened:
@@ -122,9 +123,6 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path, call: Call) -> None:
         2,
         "coordinator: invalid gif 'a.gif': only a run has steps to show: give the run\n",
     )
-    ended = call("export", path, "--gif", tmp_path / "no" / "such.gif")
-    assert ended.status == 2
-    assert "cannot be written: No such file or directory" in ended.err
     (path / "journal.parquet").unlink()
     (path / "nodes.parquet").unlink()
     data = read_run(path)

@@ -12,13 +12,11 @@ import polars as pl
 import pytest
 
 from emunode.topologies.registry import parse_topology
-from tests.browser import CLIPPED, LETTERS, Browser, find_chromium
+from tests.browser import CLIPPED, LETTERS, Browser
 from tests.command_line import fields
 from tests.support import run_and_draw
 
-CHROMIUM = find_chromium()
-MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason=MISSING)]
+pytestmark = pytest.mark.browser
 
 ARROWS = {"ArrowRight": 39, "ArrowLeft": 37, "Home": 36, "End": 35}
 

@@ -10,11 +10,10 @@ import pytest
 
 from coordinator.cli.invoke import main
 from coordinator.reports.campaign_report import REACHED
-from tests.browser import CLIPPED, LETTERS, Browser, find_chromium
+from tests.browser import CLIPPED, LETTERS, Browser
 from tests.command_line import Call
 
-MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(find_chromium() is None, reason=MISSING)]
+pytestmark = pytest.mark.browser
 
 OUTSIDE = """
 [...document.querySelectorAll("th, td")].filter((cell) => cell.getBoundingClientRect().width).filter((cell) => {

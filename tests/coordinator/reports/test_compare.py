@@ -12,7 +12,6 @@ from coordinator.reports.charts import grouped_bars
 from coordinator.reports.compare import as_rows
 from coordinator.reports.pictures import Picture
 from coordinator.reports.theme import standalone
-from emunode.errors import ScenarioError
 from tests.command_line import Call
 from tests.coordinator.reports.report_runs import (
     CRASHED,
@@ -21,6 +20,7 @@ from tests.coordinator.reports.report_runs import (
     STAR4,
     Runs,
 )
+from tests.support import needs_png
 
 
 def test_comparison_shows_differences(runs: Runs) -> None:
@@ -52,13 +52,10 @@ def test_compare_command(runs: Runs, call: Call) -> None:
     assert "var(" not in figure
 
 
+@needs_png
 def test_png_contains_text(runs: Runs, call: Call) -> None:
-    pytest.importorskip("resvg_py", reason="the extra `report` is not installed")
     figure = standalone(grouped_bars("Compared", {"steps": [4]}, ["one"]).svg)
-    try:
-        Picture(figure, "with").save("with.png")
-    except ScenarioError:
-        pytest.skip("no fonts on this machine")
+    Picture(figure, "with").save("with.png")
     Picture(re.sub("<text.*?</text>", "", figure), "without").save("without.png")
     assert Path("with.png").read_bytes() != Path("without.png").read_bytes()
     call("compare --csv --plot both.png", runs(STAR4).path, runs(CUBE).path)

@@ -10,7 +10,7 @@ import pytest
 from coordinator.api.comparisons import compare
 from coordinator.reports.data import read_run
 from coordinator.reports.run_report import headline
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 from tests.command_line import Call
 from tests.support import run_scenario
 
@@ -113,7 +113,6 @@ INNER = "[...document.querySelectorAll('iframe')].map((frame) => frame.contentDo
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium() is None, reason="Chromium not found")
 def test_one_slider_moves_both_maps(page: Browser, runs: Path) -> None:
     page_of(runs, "edt", "crash")
     journals = [pl.read_parquet(runs / name / "journal.parquet") for name in ("edt", "crash")]

@@ -20,7 +20,7 @@ from coordinator.reports.pictures import Picture
 from coordinator.reports.plot import Mode
 from coordinator.reports.raster import png_of
 from tests.command_line import Call, fields
-from tests.support import run_scenario
+from tests.support import needs_png, run_scenario
 
 SCENARIOS = {
     "star:4 broadcast edt redundancy=3 segments=3 fault=crash:4132@2 fault=byzantine:2134": {
@@ -70,12 +70,12 @@ def test_svg_and_latex_files_name_their_command(
         assert "var(" not in svg
 
 
+@needs_png
 def test_png_files_are_pictures_with_a_description(
     stored: tuple[str, Path], drawn: Mapping[str, Picture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn at half their size but for the shortest one: the others would take four times as long."""
-    pytest.importorskip("resvg_py", reason="the extra `report` is not installed")
-    images = pytest.importorskip("PIL.Image", reason="the extra `report` is not installed")
+    images = pytest.importorskip("PIL.Image")
     assert drawn.keys() <= set().union(*SCENARIOS.values())
     named = SCENARIOS[stored[0]]
     large = min(named, key=lambda name: len(drawn[name].svg))
@@ -167,6 +167,7 @@ def half_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "png_of", partial(png_of, zoom=1))
 
 
+@needs_png
 @pytest.mark.usefixtures("half_size")
 def test_maps_show_a_step(call: Call, tmp_path: Path) -> None:
     path = run_scenario(Path("run"), **fields("star:3 broadcast edt")).path
@@ -196,6 +197,7 @@ def test_figures_without_a_run_are_refused(flags: str, message: str, call: Call)
     assert message in done.err.replace("\n", " ")
 
 
+@needs_png
 @pytest.mark.usefixtures("half_size")
 def test_campaigns_have_figures_too(call: Call, tmp_path: Path) -> None:
     flags = "campaign --topology star:4 --algorithm greedy-tree --faults nodes=1..2 --trials 20 --workers 1 --out study"

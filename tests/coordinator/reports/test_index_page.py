@@ -13,7 +13,7 @@ from coordinator.reports.data import read_run
 from coordinator.reports.index_page import index_page
 from coordinator.reports.scene.nodes import lacking
 from coordinator.reports.thumbnail import COLOURS, FAULTY, IDLE, MISSING
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 from tests.support import run_and_draw
 
 DOTS = re.compile(r'<path stroke="(#\w+)" stroke-width="[\d.]+" d="((?:M[\d.]+ [\d.]+h0)+)"/>')
@@ -78,7 +78,6 @@ def test_a_picture_is_small(tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium() is None, reason="Chromium not found")
 def test_the_page_in_a_browser(page: Browser, runs: Path, tmp_path: Path) -> None:
     copied = tmp_path / "a & <b>" / "runs"
     shutil.copytree(runs, copied)
@@ -103,7 +102,6 @@ def test_the_page_in_a_browser(page: Browser, runs: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium() is None, reason="Chromium not found")
 def test_runs_are_sorted_grouped_and_compared(page: Browser, runs: Path) -> None:
     entries = {entry.topology: entry for entry in read_runs(runs)}
     page.resize(1000)

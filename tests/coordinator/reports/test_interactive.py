@@ -14,13 +14,10 @@ import polars as pl
 import pytest
 
 from coordinator.reports.layout import layout_of
-from tests.browser import CLIPPED, LETTERS, Browser, find_chromium
+from tests.browser import CLIPPED, LETTERS, Browser
 from tests.command_line import fields
 from tests.coordinator.reports.report_page import ARROWS, STATE, TABLES, Recorded, ReportPage, below, path_to
 from tests.support import run_and_draw, run_journal, run_scenario
-
-CHROMIUM = find_chromium()
-MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
 
 Show = Callable[..., ReportPage]
 

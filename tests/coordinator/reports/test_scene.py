@@ -23,7 +23,7 @@ from coordinator.reports.scene.votes import State
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
 from emunode.topologies.base import Topology
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 from tests.command_line import fields
 from tests.scenarios import Case
 from tests.watch_support import Script
@@ -242,7 +242,6 @@ def test_a_scene_shows_what_the_journal_says(run: Run) -> None:
 
 @pytest.mark.browser
 @pytest.mark.exhaustive(one_in=10)
-@pytest.mark.skipif(find_chromium() is None, reason="Chromium not found")
 def test_the_picture_shows_what_the_journal_says(run: Run, page: Browser) -> None:
     """The drawn lines, by the nodes at their ends, and in runs with votes the colours of nodes."""
     write_report(run.path)
