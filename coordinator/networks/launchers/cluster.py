@@ -192,14 +192,15 @@ class ClusterLaunch(Launch):
 
     async def _signal(self, host: int, pid: int, name: str) -> None:
         node = self._nodes[host]
-        status, text = await self._run_on(node, ["kill", f"-{name}", str(pid)])
+        # The shell has `kill` itself; the program of that name is in a package that a minimal system lacks.
+        status, text = await self._run_on(node, ["sh", "-c", f"kill -{name} {pid}"])
         # A host that has just ended needs no signal.
         if status and await self.state(host, pid) is not ProcessState.ENDED:
             raise RunError(f"cannot send SIG{name} to process {pid} on {node}: {text.strip() or f'status {status}'}")
 
     async def _run_on(self, node: str, command: Sequence[str]) -> tuple[int, str]:
         """Execute a command on a node; return its exit status and output. RunError if it takes too long."""
-        return await run_command(self.command_on(node, command), f"{command[0]} on {node}")
+        return await run_command(self.command_on(node, command), f"{shlex.join(command)} on {node}")
 
     # --- down --------------------------------------------------------------------------------------------------------
 
