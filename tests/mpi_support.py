@@ -61,7 +61,7 @@ for number in range(job["first"], len(job["calls"])):
     call = MpiCall(asked["collective"], ranks, asked["root"], asked["elements"], asked["segment"])
     own = next(each for each in declared.values() if each.collective == call.collective and each.parts is None)
     chosen = declared.get((call.collective, asked["algorithm"]), own)
-    if flaw == "ignores":
+    if flaw.startswith("ignores"):
         chosen = own
     for rank in range(ranks):
         write(rank, {{"call": number}})
@@ -83,6 +83,11 @@ for number in range(job["first"], len(job["calls"])):
         table = {{}}
     results = expected_results(call)
     for rank in range(ranks):
+        if flaw == "one rank hangs" and asked["algorithm"] == "ring" and rank:
+            # The others go on to the next call.
+            if number + 1 < len(job["calls"]):
+                write(0, {{"call": number + 1}})
+            time.sleep(3600)
         if error:
             write(rank, {{"call": number, "error": error}})
             continue
@@ -99,7 +104,7 @@ for number in range(job["first"], len(job["calls"])):
             line["bytes"][0] = -1
         if flaw == "bytes without messages":
             line["messages"] = [0] * ranks
-        if flaw == "one more" and rank == 2:
+        if flaw.endswith("one more") and rank == 2:
             line["messages"][0] += 1
         if flaw.endswith("wrong sum") and line["result"]:
             line["result"], line["begin"][3] = "0" * 64, line["begin"][3] + 1
@@ -113,7 +118,7 @@ if flaw == "linked":
     (folder / "rank-1.jsonl").symlink_to("other")
 '''
 
-WITHOUT_END = ("hang", "print for ever")
+WITHOUT_END = ("hang", "one rank hangs", "print for ever")
 """Flaws whose processes the judge has to kill."""
 
 

@@ -27,6 +27,7 @@ from coordinator.cli.traffic import (
     show_traffic,
 )
 from coordinator.mpi.judge import MOST_RANKS, ROOTED, JudgeSettings, MpiJudgement, judge
+from coordinator.mpi.library import dropped_settings
 from coordinator.mpi.orders import OrderVerdict
 from coordinator.mpi.program_run import ProgramTraffic, measure_program
 from coordinator.mpi.relations import relation_of
@@ -134,6 +135,7 @@ def judge_mpi(  # noqa: PLR0913  # its flags
             time_limit=seconds_from("time-limit", time_limit),
             echo=lambda text: say(text, err=True, end="", flush=True),
         )
+        _say_dropped(dropped_settings())
         return _show_program(found, network, placement, out, as_json=json)
     settings = JudgeSettings(
         collectives=collectives_of(collective),
@@ -156,6 +158,11 @@ def judge_mpi(  # noqa: PLR0913  # its flags
     else:
         _show(judgement, placed, saved)
     return judgement.exit_status
+
+
+def _say_dropped(settings: Sequence[str]) -> None:
+    if settings:
+        say(f"note: settings of the environment do not reach the library: {', '.join(settings)}", err=True)
 
 
 def _show_program(
@@ -212,6 +219,7 @@ def _show(judgement: MpiJudgement, placed: Sequence[Mapping[str, object]], saved
     out = render.console()
     place = "in a network namespace of its own" if judgement.network == "own" else "with open ports"
     out.print(f"{escape(judgement.library_name)}, {place}", soft_wrap=True)
+    _say_dropped(judgement.dropped)
     if judgement.network != "own":
         say("warning: mpirun listened on all addresses of this machine", err=True)
     notes: dict[str, int] = {}

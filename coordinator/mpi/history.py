@@ -18,7 +18,7 @@ from coordinator.mpi.rules.base import (
     PairCount,
     PairCounts,
     RefusedCall,
-    same_counts,
+    known_names,
 )
 from coordinator.mpi.verdicts import OWN_CHOICE, CallVerdict, pair_rows
 from coordinator.reports.run_report import write_report
@@ -199,7 +199,7 @@ def _verdict_of(
     if call.get("algorithm") != OWN_CHOICE or not _are_sizes(call, ranks) or ranks > MOST_RANKS:
         return Verdict.UNDECIDED
     made = _call_of(str(call.get("collective")), call)
-    return Verdict.HOLDS if same_counts(made, counts) else Verdict.UNDECIDED
+    return Verdict.HOLDS if known_names(made, counts) else Verdict.UNDECIDED
 
 
 def _call_of(collective: str, call: Mapping[str, Any]) -> MpiCall:

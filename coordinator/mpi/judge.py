@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.mpi.installed import find_library
 from coordinator.mpi.launch import network_of, run_mpi, temporary_folder
-from coordinator.mpi.library import MpiLibrary
+from coordinator.mpi.library import MpiLibrary, dropped_settings
 from coordinator.mpi.orders import MOST_PROBED_RANKS, OPERATIONS, REDUCTIONS, OrderVerdict, judge_order, order_call
 from coordinator.mpi.records import CallReport, JobReport, MalformedReport, read_job_report
 from coordinator.mpi.rules.base import ELEMENT_BYTES, MPI_ALGORITHMS, MpiAlgorithm, MpiCall
@@ -34,7 +34,7 @@ MOST_TOTAL: Final = 1 << 30
 """Most bytes of all buffers of one call."""
 MOST_CALLS: Final = 20_000
 ATTEMPTS: Final = 2
-"""How often a call that hangs or crashes is tried."""
+"""How often a start is tried that fails before any call."""
 ROOTED: Final = frozenset({"bcast", "reduce", "gather", "scatter"})
 SEGMENTED: Final = frozenset({"allreduce", "bcast", "reduce", "gather"})
 WITHOUT_RULES: Final = ("allgatherv", "alltoallv", "scan", "exscan")
@@ -77,6 +77,8 @@ class MpiJudgement:
     orders: list[OrderVerdict] = field(default_factory=list)
     unknown: dict[str, list[str]] = field(default_factory=dict)
     """Algorithms that the library offers without a declared rule, by collective."""
+    dropped: list[str] = field(default_factory=list)
+    """Settings of the environment that did not reach the library."""
 
     @property
     def library_name(self) -> str:
@@ -101,6 +103,7 @@ class MpiJudgement:
             "verdict": str(self.verdict),
             "counts": count_verdicts(self.verdicts),
             "without_rule": self.unknown,
+            "dropped_settings": self.dropped,
             "calls": [each.record() for each in self.verdicts],
             "orders": [each.record() for each in self.orders],
         }
@@ -154,8 +157,13 @@ def _calls(settings: JudgeSettings, collective: str, ranks: int) -> Iterator[Mpi
                 yield MpiCall(collective, ranks, root, size // ELEMENT_BYTES, segment)
 
 
-def _names(settings: JudgeSettings, collective: str) -> list[str]:
-    """Return the algorithms of a collective that are judged, by name; numbers are those of Open MPI 5."""
+def _names(settings: JudgeSettings, collective: str, offered: Sequence[str] | None = None) -> list[str]:
+    """Return the algorithms of a collective that are judged, by name; numbers are those of Open MPI 5.
+
+    Unless the settings name some, those that have rules, or `offered` ones of a library without rules.
+    """
+    if offered is not None and not settings.algorithms:
+        return [*offered, OWN_CHOICE]
     known = [each for (of, _), each in MPI_ALGORITHMS.items() if of == collective]
     known.sort(key=lambda each: each.number)
     if not settings.algorithms:
@@ -198,26 +206,33 @@ def judge(
     """
     require_possible(settings)
     library = find_library(settings.mpirun)
-    judgement = MpiJudgement(network=network_of(settings.open_ports))
+    judgement = MpiJudgement(network=network_of(settings.open_ports), dropped=dropped_settings())
     for number, ranks in enumerate(dict.fromkeys(settings.ranks)):
         progress(number, len(settings.ranks))
+        measured = Measurements(library, judgement.network, settings.time_limit, program)
+        calls = {each: list(_calls(settings, each, ranks)) for each in dict.fromkeys(settings.collectives)}
+        if not library.has_rules and not settings.algorithms:
+            # Its own choice runs first: the library tells what else it offers.
+            measured.measure([_own_choice(call) for together in calls.values() for call in together])
+        names = {
+            each: _names(settings, each, None if library.has_rules else measured.names.get(each, ())) for each in calls
+        }
         judged = list(
             dict.fromkeys(
                 _own_choice(call) if name == OWN_CHOICE else MeasuredKey(name, call)
-                for collective in dict.fromkeys(settings.collectives)
-                for call in _calls(settings, collective, ranks)
-                for name in _names(settings, collective)
+                for collective, together in calls.items()
+                for call in together
+                for name in names[collective]
             )
         )
-        measured = Measurements(library, judgement.network, settings.time_limit, program)
-        orders = list(_order_keys(settings, ranks)) if settings.order else []
+        orders = list(_order_keys(names, ranks)) if settings.order else []
         needed = list(_needed(judged)) if library.has_rules else judged
         measured.measure([*needed, *(key for key, _ in orders)])
         judgement.library = judgement.library or measured.library
         judgement.verdicts += [_verdict(key, measured) for key in judged]
         judgement.orders += _order_verdicts(orders, measured)
-        for collective, names in measured.names.items():
-            _note_unknown(judgement, collective, names, settings)
+        for collective, offered in measured.names.items() if library.has_rules else ():
+            _note_unknown(judgement, collective, offered, settings)
     return judgement
 
 
@@ -236,10 +251,10 @@ def _needed(judged: Sequence[MeasuredKey]) -> Iterator[MeasuredKey]:
         yield key
 
 
-def _order_keys(settings: JudgeSettings, ranks: int) -> Iterator[tuple[MeasuredKey, str]]:
+def _order_keys(names: Mapping[str, Sequence[str]], ranks: int) -> Iterator[tuple[MeasuredKey, str]]:
     """Yield the calls that measure the order of operations, each with the name of the judged algorithm."""
-    for collective in dict.fromkeys(settings.collectives):
-        for name in _names(settings, collective) if collective in REDUCTIONS else ():
+    for collective, judged in names.items():
+        for name in judged if collective in REDUCTIONS else ():
             for operation in OPERATIONS:
                 algorithm = None if name == OWN_CHOICE else name
                 yield MeasuredKey(algorithm, order_call(collective, ranks, operation), operation), name
@@ -282,7 +297,7 @@ class Measurements:
 
     def measure(self, keys: Sequence[MeasuredKey]) -> None:
         """Measure all calls, in one start if the library can change its algorithm, else in one for each algorithm."""
-        order = list(dict.fromkeys(keys))
+        order = [key for key in dict.fromkeys(keys) if key not in self.reports and key not in self.reasons]
         if len(order) > MOST_CALLS:
             raise ScenarioError("calls", len(order), f"at most {MOST_CALLS:,} for one number of ranks")
         groups: dict[tuple[str, str | None] | None, list[MeasuredKey]] = {}
@@ -293,15 +308,21 @@ class Measurements:
             self._measure_together(together)
 
     def _measure_together(self, order: Sequence[MeasuredKey]) -> None:
-        """Measure calls in one start; calls that hang or crash are tried again, then left out by another start."""
-        first, failures = 0, 0
+        """Measure calls in one start; a call that hangs or crashes is tried again alone, and then left out.
+
+        The call at fault is the first that some rank did not complete: other ranks may have begun the next ones.
+        """
+        first, failures, alone = 0, 0, False
         while first < len(order):
-            report, reason = self._start(order, first)
-            self.library, self.names = self.library or report.library, self.names or report.names
+            report, reason = self._start(order[: first + 1] if alone else order, first)
+            self.library, self.names = self.library or report.library, {**self.names, **report.names}
             for number, call in report.calls.items():
                 self.reports[order[number]] = call
-            if not reason:
+            if not reason and not alone:
                 return
+            if not reason:
+                first, failures, alone = first + 1, 0, False
+                continue
             if report.begun is None or report.problem:
                 failures += 1
                 # The whole start failed: no call of it is to blame.
@@ -309,11 +330,12 @@ class Measurements:
                     continue
                 self.reasons |= dict.fromkeys(order[first:], reason)
                 return
-            failures = failures + 1 if report.begun == first else 1
-            first = report.begun
-            if failures >= ATTEMPTS:
+            if alone:
                 self.reasons[order[first]] = reason
-                first, failures = first + 1, 0
+                first += 1
+            else:
+                first = next(number for number in range(first, len(order)) if number not in report.calls)
+            failures, alone = 0, not alone
 
     def _start(self, order: Sequence[MeasuredKey], first: int) -> tuple[JobReport, str]:
         """Start the library once, for all calls from `first` on; returns also why it did not come to the end."""
@@ -383,4 +405,7 @@ def _verdict(key: MeasuredKey, measured: Measurements) -> CallVerdict:
         reason = report.error or "no rule is declared for it"
         return CallVerdict(key.call, name, Verdict.UNDECIDED, "", reason, None if report.error else report.counts)
     parts = [measured.reports.get(MeasuredKey(None, part)) for part in _parts(key)]
-    return judge_call(key.call, algorithm, report, measured.reports.get(_own_choice(key.call)), parts)
+    others = {
+        each.algorithm: found for each, found in measured.reports.items() if each.algorithm and each.call == key.call
+    }
+    return judge_call(key.call, algorithm, report, measured.reports.get(_own_choice(key.call)), parts, others)

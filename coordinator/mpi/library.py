@@ -17,6 +17,11 @@ SETTINGS: Final = ("OMPI_", "PMIX_", "PRTE_", "MPI4PY_", "MPICH_", "MPIR_", "HYD
 """Beginnings of the names of environment variables that would change what is measured."""
 
 
+def dropped_settings() -> list[str]:
+    """Return the names of the user's settings that do not reach the library, since they would change what is measured."""
+    return sorted(name for name in os.environ if name.startswith(SETTINGS))
+
+
 @dataclass(frozen=True)
 class MpiLibrary:
     """An installation of Open MPI, and the Python that runs the measuring program."""

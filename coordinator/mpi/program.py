@@ -84,6 +84,9 @@ class Tools:
 
     def write(self, name: str, value: int) -> None:
         """Set a variable, and check that it holds the value."""
+        # Some variables, such as the one of allgatherv, cannot be written; their default needs no write.
+        if self.read(name) == value:
+            return
         self.call("cvar_write", self._variable(name)[1], ctypes.byref(ctypes.c_int(value)))
         if self.read(name) != value:
             raise RuntimeError(f"{name} does not accept {value}")
@@ -131,6 +134,7 @@ class Spied:
 
     def __init__(self, world: Any) -> None:
         self.library = ctypes.CDLL(None)
+        ctypes.CDLL("libmpi.so.12").MPI_T_init_thread(0, ctypes.byref(ctypes.c_int()))
         self.ranks = world.size
         self.endpoints: list[int | None] = [None] * world.size
         for distance in range(1, world.size):
@@ -152,8 +156,28 @@ class Spied:
         return [[0 if at is None else row[at] for at in self.endpoints] for row in self.read_endpoints()]
 
     def names(self, variable: str) -> "dict[str, int]":
-        """Return no names: the algorithm was chosen when the library started."""
-        return {}
+        """Return the algorithms that the library describes, `NAME - what it is` in a line each, by name."""
+        collective = variable.removeprefix("coll_tuned_").removesuffix("_algorithm")
+        mpi, index = ctypes.CDLL("libmpi.so.12"), ctypes.c_int()
+        if mpi.MPI_T_cvar_get_index(f"MPIR_CVAR_{collective.upper()}_INTRA_ALGORITHM".encode(), ctypes.byref(index)):
+            return {}
+        number, text, size = ctypes.c_int(), ctypes.create_string_buffer(1 << 14), ctypes.c_int(1 << 14)
+        none, ignored = ctypes.byref(ctypes.c_int(0)), ctypes.byref(number)
+        mpi.MPI_T_cvar_get_info(
+            index,
+            None,
+            none,
+            ignored,
+            ignored,
+            ctypes.byref(ctypes.c_void_p()),
+            text,
+            ctypes.byref(size),
+            ignored,
+            ignored,
+        )
+        lines = text.value.decode(errors="replace").splitlines()
+        found = [line.partition(" - ")[0].strip() for line in lines if " - " in line]
+        return {name: at for at, name in enumerate(found) if name != "auto"}
 
     def read(self, name: str) -> int:
         """Return 1: the choice is in force."""

@@ -101,7 +101,7 @@ def _read_rank(path: Path, rank: int, ranks: int, nonce: str, report: JobReport)
                 _check_calibration(line, rank, ranks, report, where)
                 found = _RankLines()
             elif found is not None:
-                _read_line(line, found, rank, ranks, nonce, where, counted=report.counted)
+                _read_line(line, found, ranks, nonce, where, counted=report.counted)
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError):
             return None
@@ -168,9 +168,7 @@ def _check_calibration(line: Mapping[str, Any], rank: int, ranks: int, report: J
         )
 
 
-def _read_line(
-    line: dict[str, Any], found: _RankLines, rank: int, ranks: int, nonce: str, where: str, *, counted: bool
-) -> None:
+def _read_line(line: dict[str, Any], found: _RankLines, ranks: int, nonce: str, where: str, *, counted: bool) -> None:
     if line == {"end": nonce}:
         found.ended = True
         return
@@ -190,16 +188,14 @@ def _read_line(
     else:
         if counted:
             messages, sizes = _rows([line.get("messages"), line.get("bytes")], ranks, where)
-            _check_counts(messages, sizes, rank, where)
+            _check_counts(messages, sizes, where)
         elif line.get("messages") is not None or line.get("bytes") is not None:
             raise MalformedReport(f"{where}: counts of a library that counts nothing")
         line["result"] = _result(line, where)
     found.lines[number] = line
 
 
-def _check_counts(messages: Sequence[int], sizes: Sequence[int], rank: int, where: str) -> None:
-    if messages[rank]:
-        raise MalformedReport(f"{where}: rank {rank} sent {messages[rank]} messages to itself")
+def _check_counts(messages: Sequence[int], sizes: Sequence[int], where: str) -> None:
     for target, (count, size) in enumerate(zip(messages, sizes, strict=True)):
         if size and not count:
             raise MalformedReport(f"{where}: {size} bytes in no message to rank {target}")
@@ -243,6 +239,7 @@ def _call_report(lines: Sequence[Mapping[str, Any]], ranks: int, *, counted: boo
         (source, target): PairCount(line["messages"][target], line["bytes"][target])
         for source, line in enumerate(lines)
         for target in range(ranks)
-        if line["messages"][target]
+        # Messages of a rank to itself cross no link, and no rule counts them.
+        if line["messages"][target] and source != target
     }
     return CallReport(counts, results)

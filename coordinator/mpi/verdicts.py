@@ -1,7 +1,9 @@
 """Verdicts on calls of an MPI library: messages against the rule of the algorithm, results against arithmetic."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from coordinator.mpi.arithmetic import digest_of, expected_results
@@ -10,11 +12,13 @@ from coordinator.mpi.relations import relation_of
 from coordinator.mpi.rules.base import (
     CHECKED_RANKS,
     ELEMENT_BYTES,
+    MPI_ALGORITHMS,
     MpiAlgorithm,
     MpiCall,
     PairCount,
     PairCounts,
     RefusedCall,
+    known_names,
     same_counts,
 )
 from coordinator.results.claims import Verdict
@@ -82,11 +86,12 @@ def judge_call(  # noqa: PLR0911  # one return for each reason
     measured: CallReport,
     own_choice: CallReport | None,
     parts: Sequence[CallReport | None],
+    others: Mapping[str, CallReport] = MappingProxyType({}),
 ) -> CallVerdict:
     """Judge one call of a declared algorithm.
 
-    `own_choice` is the same call with the library's own choice, and `parts` are the calls that a composed algorithm makes,
-    as they were measured in the same run.
+    Measured in the same run: `own_choice` is the same call with the library's own choice, `parts` are the calls that a
+    composed algorithm makes, and `others` are the same call by other algorithms.
     """
 
     def found(verdict: Verdict, reason: str = "", ran: str = "", expected: PairCounts | None = None) -> CallVerdict:
@@ -101,7 +106,7 @@ def judge_call(  # noqa: PLR0911  # one return for each reason
         return found(Verdict.UNDECIDED, "the calls that it is composed of were not measured")
     try:
         expected = algorithm.counts(call, [part.counts for part in parts if part is not None])
-        ran = algorithm.runs(call)
+        ran = "nothing" if call.is_empty else algorithm.runs(call)
     except RefusedCall:
         if measured.error.startswith(REFUSED):
             return found(Verdict.HOLDS, f"refused, as the rule states for {call.ranks} ranks", "nothing")
@@ -115,10 +120,25 @@ def judge_call(  # noqa: PLR0911  # one return for each reason
     difference = first_difference(measured.counts, expected)
     if difference:
         if own_choice is not None and own_choice.counts == measured.counts:
-            others = ", ".join(same_counts(call, measured.counts)) or "no known algorithm"
-            return found(Verdict.UNDECIDED, f"the library made its own choice instead, {others}; {difference}", others)
+            # A wrong algorithm that is also the default is no other choice: that would be known, or made for all.
+            chosen = ", ".join(known_names(call, measured.counts)) or _ignored(call, expected, measured.counts, others)
+            if chosen:
+                reason = f"the library made its own choice instead, {chosen}; {difference}"
+                return found(Verdict.UNDECIDED, reason, chosen)
         return found(Verdict.VIOLATED, difference, expected=expected)
     return found(Verdict.HOLDS, remarks(call, algorithm, ran, expected), ran, expected)
+
+
+def _ignored(call: MpiCall, expected: PairCounts, counts: PairCounts, others: Mapping[str, CallReport]) -> str:
+    """Describe the choice of a library that sends the same for algorithms whose rules differ; empty if it does not."""
+    for name, report in others.items():
+        other = MPI_ALGORITHMS.get((call.collective, name))
+        if other is None or other.parts is not None or report.error or report.counts != counts:
+            continue
+        with contextlib.suppress(RefusedCall):
+            if other.counts(call) != expected:
+                return f"no known algorithm, the same for {name}"
+    return ""
 
 
 def judge_counts(call: MpiCall, algorithm: MpiAlgorithm, counts: PairCounts) -> CallVerdict:
@@ -143,11 +163,11 @@ def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
         return CallVerdict(call, OWN_CHOICE, Verdict.UNDECIDED, "", f"unexpectedly {measured.error}")
     if wrong := wrong_result(call, measured.results):
         return CallVerdict(call, OWN_CHOICE, Verdict.VIOLATED, "", wrong, measured.counts, wrong_result=wrong)
-    names = same_counts(call, measured.counts)
-    if not names:
+    known = known_names(call, measured.counts)
+    if not known:
         reason = "the messages are those of no known algorithm"
         return CallVerdict(call, OWN_CHOICE, Verdict.UNDECIDED, "", reason, measured.counts)
-    return CallVerdict(call, OWN_CHOICE, Verdict.HOLDS, " or ".join(names), _size_remark(call), measured.counts)
+    return CallVerdict(call, OWN_CHOICE, Verdict.HOLDS, " or ".join(known), _size_remark(call), measured.counts)
 
 
 def judge_without_rules(call: MpiCall, algorithm: str, measured: CallReport) -> CallVerdict:
@@ -161,6 +181,11 @@ def judge_without_rules(call: MpiCall, algorithm: str, measured: CallReport) -> 
         return CallVerdict(call, algorithm, Verdict.VIOLATED, "", wrong, counts, wrong_result=wrong)
     if not measured.counted:
         return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", "right results; this library counts no messages")
+    if call.is_empty:
+        sent = "messages" if measured.counts else "no messages"
+        return CallVerdict(
+            call, algorithm, Verdict.UNDECIDED, "", f"right results, and {sent}: the call is empty", counts
+        )
     names = " or ".join(same_counts(call, measured.counts)) or "no algorithm"
     reason = f"experimental: no rules for this library; right results, and the messages of {names} of Open MPI 5"
     return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", reason, measured.counts)
@@ -196,6 +221,8 @@ def wrong_result(call: MpiCall, results: Sequence[RankResult | None]) -> str:
 
 def remarks(call: MpiCall, algorithm: MpiAlgorithm, ran: str, expected: PairCounts) -> str:
     """Return what a reader must know beside the verdict: fallbacks, equal tables, sizes that were never checked."""
+    if call.is_empty:
+        return "an empty call: no algorithm sends a message, so it decides nothing between them"
     found = [f"falls back to {ran}"] if ran != algorithm.name else []
     if algorithm.parts is None:
         others = [name for name in same_counts(call, expected) if name not in (algorithm.name, ran)]
@@ -205,7 +232,7 @@ def remarks(call: MpiCall, algorithm: MpiAlgorithm, ran: str, expected: PairCoun
 
 
 def _size_remark(call: MpiCall) -> str:
-    return "" if call.ranks in CHECKED_RANKS else f"the rule was not checked at {call.ranks} ranks"
+    return "" if call.is_empty or call.ranks in CHECKED_RANKS else f"the rule was not checked at {call.ranks} ranks"
 
 
 class Ruled(Protocol):

@@ -7,6 +7,7 @@ changed for a new one.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Final, NamedTuple
 
 from emunode.registry import Registry, register
@@ -42,6 +43,11 @@ class MpiCall:
     elements: int = 0
     segment: int = 0
     commutative: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to send: then no rank sends a message, and nothing is refused. No barrier is empty."""
+        return not self.elements and self.collective != "barrier"
 
     @property
     def power(self) -> int:
@@ -121,6 +127,8 @@ class MpiAlgorithm:
         `parts` are the measured messages of the calls that a composed algorithm makes.
         """
         messages = MessageList()
+        if call.is_empty:
+            return messages.counts
         self.send(call, messages)
         for counts in parts:
             for pair, count in counts.items():
@@ -129,7 +137,7 @@ class MpiAlgorithm:
 
     def runs(self, call: MpiCall) -> str:
         """Return the name of the algorithm that the library runs if this one is asked for."""
-        return self.send(call, MessageList()) or self.name
+        return self.name if call.is_empty else self.send(call, MessageList()) or self.name
 
 
 MPI_ALGORITHMS: Final[Registry[tuple[str, str], MpiAlgorithm]] = Registry(
@@ -191,11 +199,37 @@ def same_counts(call: MpiCall, counts: PairCounts) -> list[str]:
     return [each.name for each in MPI_ALGORITHMS.values() if each.parts is None and _states(each, call, counts)]
 
 
+def known_names(call: MpiCall, counts: PairCounts) -> list[str]:
+    """Return the names of the algorithms that send `counts`, or else of compositions; `nothing` for an empty call."""
+    return ["nothing"] if call.is_empty and not counts else same_counts(call, counts) or _compositions(call, counts)
+
+
+def _compositions(call: MpiCall, counts: PairCounts) -> list[str]:
+    """Return the composed algorithms that send `counts`, each with the algorithms of its parts: `a (reduce b, bcast c)`."""
+    return [
+        f"{each.name} ({', '.join(f'{part.collective} {part.name}' for part in made)})"
+        for each in MPI_ALGORITHMS.values()
+        if each.parts is not None and each.collective == call.collective
+        for parts in [each.parts(call)]
+        for made in product(*map(_algorithms_of, parts))
+        if each.counts(call, [part.counts(of) for part, of in zip(made, parts, strict=True)]) == counts
+    ]
+
+
+def _algorithms_of(call: MpiCall) -> list[MpiAlgorithm]:
+    """Return the algorithms that run a call themselves, by their rules."""
+    return [each for each in MPI_ALGORITHMS.values() if each.parts is None and _runs(each, call)]
+
+
 def _states(each: MpiAlgorithm, call: MpiCall, counts: PairCounts) -> bool:
+    return _runs(each, call) and each.counts(call) == counts
+
+
+def _runs(each: MpiAlgorithm, call: MpiCall) -> bool:
     if each.collective != call.collective:
         return False
     try:
         # An algorithm that falls back on another one is not a further candidate.
-        return each.runs(call) == each.name and each.counts(call) == counts
+        return each.runs(call) == each.name
     except RefusedCall:
         return False

@@ -57,6 +57,22 @@ def test_only_results_are_judged_without_rules(tmp_path: Path, flaw: str, verdic
         assert found.verdicts[0].reason.endswith("right results, and the messages of ring of Open MPI 5")
 
 
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_all_algorithms_are_those_of_the_library_itself(tmp_path: Path) -> None:
+    mpirun = played_library(tmp_path, "new")
+    (tmp_path / "mpichversion").touch()
+    found = judge(JudgeSettings(["allreduce"], [], [4], mpirun=mpirun, open_ports=True))
+    assert [each.algorithm for each in found.verdicts][-2:] == ["allgather_reduce", OWN_CHOICE]
+    assert found.unknown == {}
+
+
+@pytest.mark.skipif(not MPICH, reason="TESTBENCH_MPICH names no mpiexec")
+def test_mpich_describes_its_algorithms() -> None:
+    found = judge(JudgeSettings(["allreduce"], [], [3], mpirun=Path(MPICH), open_ports=True))
+    assert {"recursive_doubling", "ring", "tree", OWN_CHOICE} <= {each.algorithm for each in found.verdicts}
+    assert all(each.reason.startswith("experimental: no rules for this library; right") for each in found.verdicts)
+
+
 @pytest.mark.skipif(not MPICH, reason="TESTBENCH_MPICH names no mpiexec")
 def test_the_ring_of_mpich_sends_what_that_of_open_mpi_sends() -> None:
     found = judge(JudgeSettings(["allreduce"], ["ring"], [5], mpirun=Path(MPICH), open_ports=True))

@@ -68,7 +68,6 @@ def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
         ({**HEADING, "names": {"barrier": 5}},),
         (HEADING, {"calibration": [[2]]}),
         (HEADING, CALIBRATION, CALL),
-        (HEADING, CALIBRATION, BEGIN, {**CALL, "messages": [1]}),
         (HEADING, CALIBRATION, BEGIN, {**CALL, "bytes": [2**50]}),
         (HEADING, CALIBRATION, BEGIN, {**CALL, "bytes": [True]}),
         (HEADING, CALIBRATION, BEGIN, {**CALL, "result": 5}),
