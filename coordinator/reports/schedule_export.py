@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator.dependence.losses import plain_algorithm
 from coordinator.dependence.schedule import Schedule, trace
@@ -123,9 +123,13 @@ def write_goal(plan: ResolvedRun, path: Path) -> WrittenSchedule:
     packets = rows.group_by(names).agg(pl.col("bytes").sum(), lost=pl.lit(value=False))
     write_lines(path, goal_lines(plan.topology, f"{plan.spec.collective} by {plan.spec.algorithm}", packets), "goal")
     dropped = ["what packets contain", "labels of nodes, which are numbers in the file"]
-    before, after = int(schedule.step[-1]), read_schedule(path).judge().steps
-    if after != before:
-        dropped.insert(0, f"steps in which a node waits for nothing: {before} steps become {after}")
+    # By packet, its hops.
+    sent = Counter(zip(*(rows[name].to_list() for name in names), strict=True))
+    operations = read_schedule(path).operations_in_steps() or ()
+    again = dict.fromkeys((each.step, each.rank, each.peer) for each in operations if each.way == "send")
+    if sent.keys() != again.keys():
+        moved = _described_moves(sent, again)
+        dropped.insert(0, f"steps in which a node waits for nothing: {moved}")
     return WrittenSchedule(path, dropped)
 
 
@@ -185,13 +189,21 @@ def _moved(timetable: HopTimetable, file: ScheduleFile) -> list[str]:
     """Return how the steps of a file differ from the steps of its schedule, in words."""
     loads = Counter((hop.step, hop.sender, hop.receiver) for hop in timetable.hops)
     capacity = max(loads.values())
+    before = Counter(timetable.hops)
     try:
-        again = file.timetable(capacity)
+        plain, again = (Counter(file.timetable(each).hops) for each in (None, capacity))
     except RefusedScheduleError as error:
         return [f"the form in which it runs: {error.allowed}"]
-    if sorted(again.hops) == sorted(timetable.hops):
-        return []
-    moved = len({*timetable.hops} - {*again.hops})
-    before, after = (max(hop.step for hop in each.hops) for each in (timetable, again))
-    again_in = f"read again with --link-capacity {capacity}"
-    return [f"steps: {again_in}, {moved} of {len(timetable.hops)} hops move, and {before} steps become {after}"]
+    if again != before:
+        return [f"steps: read again with --link-capacity {capacity}, {_described_moves(before, again)}"]
+    if plain != before:
+        needed = f"read it with --link-capacity {capacity}, or else {_described_moves(before, plain)}"
+        return [f"the link capacity: {needed}"]
+    return []
+
+
+def _described_moves(before: Counter[Any], after: Mapping[Any, object]) -> str:
+    """Describe how many hops change their step, and the last steps; keys begin with the step."""
+    ends = [max((each[0] for each in hops), default=0) for hops in (before, after)]
+    moved = f"{sum(count for each, count in before.items() if each not in after)} of {before.total()} hops move"
+    return f"{moved}, and {ends[0]} steps become {ends[1]}" if ends[0] != ends[1] else moved

@@ -4,6 +4,7 @@ A format is a subclass of `ScheduleFormat` in a module of `coordinator.schedules
 `ScheduleFile`, or raises `RefusedScheduleError` for a file that cannot be judged. `ScheduleFile.judge` decides the rest.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,6 +29,13 @@ MOST_RANKS: Final = 65_536
 """The most ranks of one schedule."""
 
 
+LARGEST: Final = 10**9 - 1
+"""The largest number where a format has no limit of its own."""
+NUMBER: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9]{10,}", re.ASCII)
+MOST_LOOKED_AT: Final = 1000
+"""The most characters of a text whose numbers are looked at to explain a refusal."""
+
+
 class RefusedScheduleError(ScenarioError):
     """A schedule file that cannot be judged or run; the message names place and value."""
 
@@ -37,6 +45,20 @@ class RefusedScheduleError(ScenarioError):
     def within(self, file: str) -> Self:
         """Return the same error with the name of the file."""
         return type(self)(self.allowed, file)
+
+
+def refuse_large_numbers(at: str, text: str, *patterns: "re.Pattern[str]") -> None:
+    """Refuse a text that one of the patterns matches but for numbers with too many digits, by the largest allowed number.
+
+    Does nothing if something else is wrong. Raises RefusedScheduleError.
+    """
+    numbers = list(NUMBER.finditer(text)) if len(text) <= MOST_LOOKED_AT else []
+    for pattern in patterns:
+        for found in numbers:
+            before, after = (NUMBER.sub("1", part) for part in (text[: found.start()], text[found.end() :]))
+            digits = next((k for k in range(len(found[0]), 0, -1) if pattern.fullmatch(before + "9" * k + after)), 0)
+            if 0 < digits < len(found[0]):
+                raise RefusedScheduleError(f"{at}: {found[0]:.40} is too large; expected at most {10**digits - 1:,}")
 
 
 class WrongScheduleError(RefusedScheduleError):

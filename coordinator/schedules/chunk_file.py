@@ -5,7 +5,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
-from coordinator.schedules.base import FileClaim, FileJudgement, FileVerdict, HopTimetable, ScheduleFile
+from coordinator.schedules.base import (
+    FileClaim,
+    FileJudgement,
+    FileVerdict,
+    HopTimetable,
+    RefusedScheduleError,
+    ScheduleFile,
+)
 from coordinator.schedules.chunk_program import SENDING, ChunkProgram, Contribution
 from coordinator.schedules.chunk_run import NOTHING, SECOND, ChunkExecution, Sum
 from coordinator.schedules.chunk_timetable import chunk_timetable
@@ -159,4 +166,6 @@ class ChunkFile(ScheduleFile):
         return stalled_run(self.program, outages, faulty, capacity)
 
     def timetable(self, capacity: int | None = None) -> HopTimetable:
+        if not any(self.sends()):
+            raise RefusedScheduleError("no gpu sends; the file is judged, and not run")
         return chunk_timetable(self.execution(capacity))

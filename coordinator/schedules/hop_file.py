@@ -55,7 +55,22 @@ class HopFile(ScheduleFile):
         return f"step {step}"
 
     def sends(self) -> Iterable[tuple[str, str]]:
-        return (pair for _, way in self.ways() for pair in pairwise(way))
+        return (pair for _, pair in self.crossings())
+
+    def crossings(self) -> Iterator[tuple[Step, tuple[str, str]]]:
+        """Yield step and link of each chunk that crosses a link.
+
+        Switches copy: a chunk that they pass on to many nodes crosses the links that these ways share once.
+        """
+        shared = set()
+        for hop, way in self.ways():
+            for pair in pairwise(way):
+                if len(way) > 2:
+                    key = hop.step, pair, hop.origin, hop.chunk
+                    if key in shared:
+                        continue
+                    shared.add(key)
+                yield hop.step, pair
 
     @cached_property
     def since(self) -> Mapping[tuple[str, str, int], Step]:
@@ -86,8 +101,7 @@ class HopFile(ScheduleFile):
         return found
 
     def _load(self, found: FileJudgement, capacity: int) -> FileJudgement:
-        loads = Counter((hop.step, *pair) for hop, way in self.ways() for pair in pairwise(way))
-        for (step, sender, receiver), load in sorted(loads.items()):
+        for (step, (sender, receiver)), load in sorted(Counter(self.crossings()).items()):
             if load > capacity:
                 reason = f"{load} chunks on the link {sender} to {receiver}, which carries {capacity}"
                 found = found.violated(f"{self.at(step)}: {reason}")

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from xml.parsers.expat import ExpatError, ParserCreate, errors
 
-from coordinator.schedules.base import MOST_OPERATIONS, RefusedScheduleError
+from coordinator.schedules.base import LARGEST, MOST_OPERATIONS, RefusedScheduleError
 
-NUMBER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+NUMBER: Final = re.compile(r"-?[0-9]+", re.ASCII)
 MOST_DEPTH: Final = 8
 MOST_ATTRIBUTES: Final = 64
 MOST_TEXT: Final = 65_536
@@ -44,16 +44,21 @@ class XmlElement:
             raise RefusedScheduleError(f"{at}: no attribute {name!r}")
         return self.attributes[name]
 
-    def whole(self, at: str, name: str) -> int:
-        """Return an attribute that is a whole number. Raises a RefusedScheduleError that names the place."""
+    def whole(self, at: str, name: str, least: int = -LARGEST, most: int = LARGEST) -> int:
+        """Return an attribute that is a whole number from `least` to `most`. Raises a RefusedScheduleError that names the
+        place.
+        """
         text = self.text(at, name)
         if not NUMBER.fullmatch(text):
             raise RefusedScheduleError(f"{at}: {name}={text!r:.40} is not a whole number")
+        # A number of thousands of digits is not computed.
+        if len(text) > len(str(LARGEST)) + 1 or not least <= int(text) <= most:
+            raise RefusedScheduleError(f"{at}: {name}={text:.40}; expected {max(least, 0)} to {most}")
         return int(text)
 
-    def natural(self, at: str, name: str) -> int:
+    def natural(self, at: str, name: str, most: int = LARGEST) -> int:
         """Return an attribute that is a whole number of at least 0. Raises a RefusedScheduleError that names the place."""
-        number = self.whole(at, name)
+        number = self.whole(at, name, most=most)
         if number < 0:
             raise RefusedScheduleError(f"{at}: {name}={number} is below 0")
         return number

@@ -84,7 +84,7 @@ class ForestcollFile(HopFile):
             raise RefusedScheduleError(f"trees are an allgather or a reduce-scatter, not {collective:.40}")
         self.reversed = collective in REDUCE_SCATTER
         self.collective = Collective.REDUCE_SCATTER if self.reversed else Collective.ALLGATHER
-        self.claimed = algo.natural("Algo", "nchunkspernode")
+        self.claimed = algo.natural("Algo", "nchunkspernode", MOST_OPERATIONS)
         self.trees = [_tree(element) for element in algo.named("tree")]
         units = sum(tree.chunks * max(1, len(each.path) - 1) for tree in self.trees for each in tree.sends)
         if not units:
@@ -259,7 +259,8 @@ def _tree(element: XmlElement) -> FileTree:
                 f"{place}: a node of the path has no name, or one of more than {MOST_NAME} characters"
             )
         sends.append(TreeSend(sender, receiver, path, each.line))
-    number, chunks, height = (element.natural(at, name) for name in ("index", "nchunks", "height"))
+    number, height = (element.natural(at, name) for name in ("index", "height"))
+    chunks = element.natural(at, "nchunks", MOST_OPERATIONS)
     return FileTree(root, number, chunks, height, element.line, sends)
 
 

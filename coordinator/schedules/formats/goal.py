@@ -11,6 +11,7 @@ from coordinator.schedules.base import (
     RefusedScheduleError,
     ScheduleFormat,
     ScheduleSource,
+    refuse_large_numbers,
 )
 from coordinator.schedules.message_file import UNJUDGED, MessageFile
 from coordinator.schedules.message_run import ANY, RankOperation
@@ -64,6 +65,7 @@ class GoalFile(MessageFile):
         lines = [(number, line) for number, line in enumerate(map(str.strip, text.split("\n")), 1) if line]
         head = HEAD.fullmatch(lines[0][1]) if lines else None
         if head is None:
+            refuse_large_numbers("line 1", lines[0][1] if lines else "", HEAD)
             raise RefusedScheduleError("line 1: num_ranks expected")
         self.ranks = int(head[1])
         if not 2 <= self.ranks <= MOST_RANKS:
@@ -90,6 +92,7 @@ class GoalFile(MessageFile):
                 continue
             found = STATEMENT.fullmatch(line)
             if found is None:
+                refuse_large_numbers(f"line {number}", line, STATEMENT)
                 raise RefusedScheduleError(f"line {number}: {line[:60]!r} is no statement of GOAL")
             label = found["label"] or ""
             if label:
@@ -172,6 +175,7 @@ def _blocks(lines: Sequence[tuple[int, str]], ranks: int) -> Iterator[tuple[Rank
         if inside is None:
             found = RANK.fullmatch(line)
             if found is None:
+                refuse_large_numbers(f"line {number}", line, RANK)
                 raise RefusedScheduleError(f"line {number}: rank NUMBER {{ expected, found {line[:40]!r}")
             rank = int(found[1])
             if rank >= ranks:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from coordinator.schedules.base import (
+    LARGEST,
     MOST_OPERATIONS,
     MOST_RANKS,
     FileClaim,
@@ -14,6 +15,7 @@ from coordinator.schedules.base import (
     RefusedScheduleError,
     ScheduleFormat,
     ScheduleSource,
+    refuse_large_numbers,
 )
 from coordinator.schedules.hop_file import ChunkHop, HopFile, sorted_names
 from coordinator.schedules.json_object import is_object, parse_object
@@ -69,6 +71,7 @@ class TecclFile(HopFile):
         for number, flow in enumerate(flows):
             found = FLOW.fullmatch(flow) if isinstance(flow, str) else None
             if found is None:
+                refuse_large_numbers(f"flow {number}", str(flow), FLOW)
                 raise RefusedScheduleError(f"flow {number}: {str(flow)[:60]!r} is not a flow of TE-CCL")
             chunk, origin, sender, receiver, volume, epoch, switches = found.groups()
             if volume is not None and _number(volume) != 1:
@@ -81,7 +84,7 @@ class TecclFile(HopFile):
         order = sorted(range(len(hops)), key=lambda place: hops[place].step)
         self.hops = [hops[place] for place in order]
         self._via = [self._via[place] for place in order]
-        self.claimed = next((value for key, value in document.items() if key.endswith(EPOCHS)), None)
+        self.claimed = _claimed_epochs(document)
         self._seconds = [_stated(document, name) for name in ("Epoch_Duration", "Collective_Finish_Time")]
         self.demands = _demands(document)
         self.nodes = sorted_names(name for hop in self.hops for name in hop[1:4])
@@ -107,7 +110,7 @@ class TecclFile(HopFile):
     def judge(self, capacity: int | None = None) -> FileJudgement:
         found = super().judge(capacity)
         claims, (duration, finish) = [], self._seconds
-        if isinstance(self.claimed, int):
+        if self.claimed is not None:
             claims.append(FileClaim("epochs", self.claimed, found.steps or 0, "<="))
             if duration is not None and finish is not None:
                 claims.append(FileClaim("finish time in seconds", finish, self.claimed * duration))
@@ -117,7 +120,7 @@ class TecclFile(HopFile):
             met = len(self.demands) - len(late) - missed
             claims.append(FileClaim("demands met in their epochs", len(self.demands), met))
         found = replace(found, claims=tuple(claims))
-        if isinstance(self.claimed, int) and self.claimed < (found.steps or 0):
+        if self.claimed is not None and self.claimed < (found.steps or 0):
             found = found.violated(f"{self.claimed} epochs are claimed, {found.steps} are used")
         if late:
             receiver, origin, chunk = late[0]
@@ -133,8 +136,7 @@ class TecclFile(HopFile):
     def timetable(self, capacity: int | None = None) -> HopTimetable:
         if self.switches:
             raise RefusedScheduleError("hops that cross switches within an epoch are judged, and not run")
-        stated = self.claimed if isinstance(self.claimed, int) else 0
-        return replace(super().timetable(capacity), stated_steps=stated)
+        return replace(super().timetable(capacity), stated_steps=self.claimed or 0)
 
 
 def _demands(document: Mapping[str, Any]) -> dict[tuple[str, str, int], int]:
@@ -146,6 +148,7 @@ def _demands(document: Mapping[str, Any]) -> dict[tuple[str, str, int], int]:
     for text in paths:
         demand = DEMAND.fullmatch(text)
         if demand is None:
+            refuse_large_numbers("a demand", text, DEMAND)
             raise RefusedScheduleError(f"{text[:60]!r} is not a demand of TE-CCL")
         found[_name(demand[1]), _name(demand[3]), int(demand[2])] = int(demand[4])
     return found
@@ -154,7 +157,19 @@ def _demands(document: Mapping[str, Any]) -> dict[tuple[str, str, int], int]:
 def _stated(document: Mapping[str, Any], name: str) -> float | None:
     """Return a number of the file by the end of its key, behind a dash; None if it states none."""
     value = next((value for key, value in document.items() if key.endswith(f"-{name}")), None)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
+        raise RefusedScheduleError(f"{name} is {value!r:.40}; expected a number from 0 to {LARGEST:,}")
+    return float(value)
+
+
+def _claimed_epochs(document: Mapping[str, Any]) -> int | None:
+    """Return the number of epochs that the file claims; None if it claims none."""
+    value = next((value for key, value in document.items() if key.endswith(EPOCHS)), None)
+    if value is not None and (type(value) is not int or not 0 <= value <= LARGEST):
+        raise RefusedScheduleError(f"{EPOCHS} is {value!r:.40}; expected a whole number from 0 to {LARGEST:,}")
+    return value
 
 
 def _name(text: str) -> str:

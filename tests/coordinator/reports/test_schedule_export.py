@@ -46,7 +46,14 @@ def test_a_written_schedule_holds_and_runs_again(line: str, tmp_path: Path) -> N
         written(one, again)
         two = Case(with_schedule({"schedule": str(again), "topology": topology, "link_capacity": capacity}))
         assert two.summary["journal_hash"] == one.summary["journal_hash"]
-    assert all(each.startswith(("steps: ", "the numbers of ", "labels of ")) for each in dropped)
+    # The capacity is named wherever the schedule comes back with it and not without it.
+    plain = sorted(read_schedule(path, root=case.plan.spec.source).timetable().hops)
+    needed = before == after and before != plain
+    assert needed is any(
+        each.startswith(f"the link capacity: read it with --link-capacity {capacity}, or") for each in dropped
+    )
+    starts = ("steps: ", "the link capacity: ", "the numbers of ", "labels of ")
+    assert all(each.startswith(starts) for each in dropped)
 
 
 def test_steps_come_back_where_nothing_is_left_out(tmp_path: Path) -> None:
@@ -56,6 +63,16 @@ def test_steps_come_back_where_nothing_is_left_out(tmp_path: Path) -> None:
     one = Case(with_schedule({"schedule": str(path), "topology": "hypercube:3"}))
     columns = ("step", "sender", "port", "receiver", "origin", "target", "segment", "bytes", "outcome")
     assert one.journal.select(columns).equals(case.journal.select(columns))
+
+
+@pytest.mark.parametrize(("line", "moved"), [
+    ("hypercube:4 scatter sbt", "28 of 32"), ("hypercube:3 reduce sbt", "4 of 7"), ("star:4 reduce edt", "16 of 23"),
+    ("star:4 broadcast edt", ""),
+])  # fmt: skip
+def test_goal_text_says_how_many_hops_move(line: str, moved: str, tmp_path: Path) -> None:
+    dropped = written(Case(line), tmp_path / "x.goal", "goal")
+    said = [each for each in dropped if each.startswith("steps")]
+    assert said == ([f"steps in which a node waits for nothing: {moved} hops move"] if moved else [])
 
 
 @pytest.mark.parametrize("line", ["hypercube:3 allgather bfb", "star:4 allgather rotated-trees"])

@@ -98,6 +98,30 @@ def test_deadlock_names_its_cycle() -> None:
     assert found.notes == ("cycle: gpu 0, tb 0 waits for gpu 0, tb 1 waits for gpu 0, tb 0",)
 
 
+LOCAL = """<algo name="x" proto="Simple" nchannels="1" nchunksperloop="1" ngpus="2" coll="allreduce" inplace="0"
+ outofplace="1" minBytes="0" maxBytes="0"><gpu id="0" i_chunks="1" o_chunks="1" s_chunks="0"><tb id="0" send="-1" recv="-1"
+ chan="0"><step s="0" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/></tb>
+</gpu><gpu id="1" i_chunks="1" o_chunks="1" s_chunks="0"></gpu></algo>"""
+
+
+def test_a_file_that_sends_nothing_is_judged() -> None:
+    """One local copy, and a gpu without thread blocks: the sum comes nowhere."""
+    file = msccl_file(LOCAL.encode())
+    assert file.judge().words == "violated"
+    with pytest.raises(RefusedScheduleError, match="no gpu sends; the file is judged, and not run"):
+        file.timetable()
+
+
+@pytest.mark.parametrize(
+    "name", ["nchunksperloop", "nchannels", "proto", "minBytes", "maxBytes", "inplace", "outofplace", "hasdep"]
+)
+def test_attributes_that_rccl_demands_are_named(name: str) -> None:
+    """The list is that of its reader, `msccl_parser.cc`; peers, channels and cells this reader demands too."""
+    assert msccl_file(LOCAL.encode()).notes == ()
+    (note,) = msccl_file(re.sub(rf'{name}="\w+"', "", LOCAL).encode()).notes
+    assert note.startswith(f"RCCL refuses it: no attribute '{name}'")
+
+
 # --- files -------------------------------------------------------------------------------------------------------------
 
 RING = (FOLDER / "allreduce-ring-4.xml").read_text()
@@ -107,6 +131,15 @@ REFUSED = {
     "root": (RING.replace("algo", "graph"), "<algo> expected, found <graph>"),
     "attribute": (RING.replace('srcoff="3"', "", 1), "gpu 0, tb 0, step 1: no attribute 'srcoff'"),
     "number": (RING.replace('cnt="1"', 'cnt="x"', 1), "gpu 0, tb 0, step 0: cnt='x' is not a whole number"),
+    "large": (
+        RING.replace('cnt="1"', f'cnt="{"9" * 20}"', 1),
+        f"gpu 0, tb 0, step 0: cnt={'9' * 20}; expected 0 to 999999999",
+    ),
+    "large-gpus": (RING.replace('ngpus="4"', 'ngpus="1000000000"'), "algo: ngpus=1000000000; expected 2 to 65536"),
+    "large-cells": (
+        RING.replace('o_chunks="4"', f'o_chunks="{"1" * 5000}"', 1),
+        f"gpu 0: o_chunks={'1' * 40}; expected 0 to 500000",
+    ),
     "collective": (RING.replace("allreduce", "foo"), "algo: collective 'foo' is not known"),
     "buffer": (RING.replace('srcbuf="o"', 'srcbuf="x"', 1), "gpu 0, tb 0, step 0: there is no buffer 'x'"),
     "gpus": (RING.replace('ngpus="4"', 'ngpus="8"'), "algo: 8 gpus are declared, the file has [0, 1, 2, 3]"),

@@ -51,13 +51,42 @@ REFUSED = {
         TECCL.replace("traveled", "went"),
         "flow 0: 'Chunk 0 from 0 went over 0->1 in epoch 0' is not a flow",
     ),
+    "large.json": (
+        TECCL.replace("0->1 in", "0->10000000000 in", 1),
+        "flow 0: 10000000000 is too large; expected at most 999,9",
+    ),
+    "epochs.json": (
+        TECCL.replace('Required": 2', 'Required": "x"'),
+        "Epochs_Required is 'x'; expected a whole number from 0",
+    ),
+    "real.json": (
+        TECCL.replace('Required": 2', 'Required": 2.5'),
+        "Epochs_Required is 2.5; expected a whole number from 0",
+    ),
+    "time.json": (
+        TECCL.replace('Time": 2.0', 'Time": true'),
+        "Collective_Finish_Time is True; expected a number from 0 to",
+    ),
+    "large.xml": (
+        FOREST.replace('nchunks="1"', 'nchunks="1000000000000"', 1),
+        "nchunks=1000000000000; expected 0 to 500000",
+    ),
+    "large.goal": (
+        GOAL.replace("from 0 tag", "from 30000000000 tag", 1),
+        "line 9: 30000000000 is too large; expected at most 999,999,999",
+    ),
+    "size.goal": (GOAL.replace("64b", "9" * 19 + "b", 1), " is too large; expected at most 999,999,999,999,999,999"),
+    "heading.goal": (
+        GOAL.replace("num_ranks 4", "num_ranks 40000000000"),
+        "line 1: 40000000000 is too large; expected at",
+    ),
     "flows.json": ('{"7-Flows": []}', "no flow: nothing to check"),
     "deep.json": ('{"7-Flows": ' + "[" * 5000 + "]" * 5000 + "}", "it has more than 32 levels"),
     "plan.json": (PLAN, "one-sided operations are not run; first: gpu 0, threadblock 0, op 1, signal"),
     "path.xml": (FOREST.replace('path="0,1"', 'path="0"', 1), "is not a path of two nodes or more"),
-    "chunks.xml": (FOREST.replace('nchunks="1"', 'nchunks="999999999"'), "hops of chunks; at most 500,000 are read"),
+    "chunks.xml": (FOREST.replace('nchunks="1"', 'nchunks="400000"', 1), "hops of chunks; at most 500,000 are read"),
     "leaf.xml": (
-        FOREST.replace("</Algo>", '<tree root="0" index="9" nchunks="999999999" height="0"/></Algo>'),
+        FOREST.replace("</Algo>", '<tree root="0" index="9" nchunks="500000" height="0"/></Algo>'),
         "chunks; at most 500,000 are read",
     ),
     "no-tree.xml": ('<Algo nchunkspernode="1"/>', "no tree sends: nothing to check"),
@@ -177,6 +206,21 @@ def test_many_receipts_that_wait_take_no_quadratic_time(tmp_path: Path) -> None:
     began = time.process_time()
     assert judge_file(tmp_path / "a.goal").judgement.verdict is FileVerdict.HOLDS
     assert time.process_time() - began < 10
+
+
+def test_a_switch_copies_a_chunk_that_came_once(tmp_path: Path) -> None:
+    """One chunk to the switch and two from it: no link carries two. Another chunk on the same way is a second one."""
+    flows = [f"Chunk 0 from 0 traveled over 0->{target} in epoch 0 via switches 3" for target in (1, 2)]
+    path = tmp_path / "switched.json"
+    path.write_text(json.dumps({"7-Flows": flows, "8-Chunk paths": {}}))
+    found = judge_file(path, None, 1).judgement
+    assert (found.verdict, found.links, found.largest_link_load) == (FileVerdict.HOLDS, 3, 1)
+    more = [flows[0], flows[1], *(each.replace("Chunk 0", "Chunk 1") for each in flows)]
+    path.write_text(json.dumps({"7-Flows": more, "8-Chunk paths": {}}))
+    found = judge_file(path, None, 1).judgement
+    assert (found.verdict, found.reason) == (
+        FileVerdict.VIOLATED, "epoch 0: 2 chunks on the link 0 to 3, which carries 1",
+    )  # fmt: skip
 
 
 def test_demands_that_are_met_later_than_the_file_says_are_wrong(tmp_path: Path) -> None:
