@@ -262,9 +262,9 @@ class Run(Judged):
     def additions(self) -> pl.DataFrame:
         """Return the fold tree of every part of the result at every rank: the order of all additions without faults.
 
-        One row per rank, owner of the block, and segment: rank, owner, segment, first_element, elements, depth,
-        mean_depth, complete (each contribution once), sha256 (of the canonical text), tree (the canonical text). Of an
-        algorithm that adds by itself, such as a program, the trees are those that its results reveal in a probe.
+        One row per rank, owner of the block, and segment: rank, owner, segment, first_element (in the block), elements,
+        depth, mean_depth, complete (each contribution once), sha256 (of the canonical text), tree (the canonical text). Of
+        an algorithm that adds by itself, such as a program, the trees are those that its results reveal in a probe.
         ScenarioError if the algorithm folds in no fixed order, or has too many parts.
         """
         require_usable()

@@ -85,10 +85,9 @@ def graph(
     if work is None:
         work = LONG_WORK if figure else QUICK_WORK
     figures = evaluate(topology, figure or (), work)
-    values = {} if figure else GraphProperties(topology, _clock(time_limit), time_limit).record()
+    values = {} if figure and not json else GraphProperties(topology, _clock(time_limit), time_limit).record()
     if json:
-        found = {"topology": topology.name} if figure else record(topology, values, picture)
-        print_json({**found, "figures": [each.record() for each in figures]})
+        print_json({**record(topology, values, picture), "figures": [each.record() for each in figures]})
         return 0
     if not figure:
         show_properties(topology, values)

@@ -335,10 +335,13 @@ def announced_order(line: bytes) -> tuple[int, bytes]:
 
 
 def read_edge_list(data: bytes) -> DeclaredNetwork:
-    """Read a link per line: two nodes, then nothing, a weight, or a dictionary of attributes; `#` begins a comment."""
+    """Read a link per line: two nodes, then nothing, a weight, or a dictionary of attributes.
+
+    `#` begins a comment, and so does `%` at the beginning of a line.
+    """
     network = DeclaredNetwork()
     for number, line in enumerate(text_of(data).split("\n"), 1):
-        words = line.partition("#")[0].split(maxsplit=2)
+        words = [] if line.startswith("%") else line.partition("#")[0].split(maxsplit=2)
         if not words:
             continue
         if len(words) < 2:

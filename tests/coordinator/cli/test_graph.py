@@ -130,7 +130,7 @@ def test_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert reliability["value"] == [1, 12, 66, 212, 408, 384, *[0] * 7]
     assert reliability["survival"]["0.1"] == pytest.approx(0.990662888187)
     assert (diagnosability["value"], diagnosability["closed_form"], diagnosability["agrees"]) == (2, None, None)
-    assert found["topology"] == "hypercube:3"
+    assert [found[name] for name in ("topology", "order", "links", "diameter")] == ["hypercube:3", 8, 12, 3]
     usual = {each["figure"]: each for each in data(capsys, "ej:1+2")["figures"]}
     assert usual.keys() == FIGURES.keys()
     assert all(each["not_computed"] is None for each in usual.values())

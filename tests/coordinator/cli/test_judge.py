@@ -27,6 +27,13 @@ def test_a_judged_ring_is_one_line_for_each_number_of_ranks(
     assert all(len(line) <= 80 for line in ended.out.splitlines())
 
 
+def test_settings_that_are_dropped_are_named(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_priority", "3")
+    line = f"judge mpi --algorithm ring --ranks 5 --open-ports --mpirun {played_library(tmp_path)}"
+    assert "settings of the environment do not reach the library: OMPI_MCA_coll_tuned_priority" in call(line).err
+    assert call(f"{line} --json").data["dropped_settings"] == ["OMPI_MCA_coll_tuned_priority"]
+
+
 def test_a_violation_ends_with_status_one(call: Call, tmp_path: Path) -> None:
     library = played_library(tmp_path, "one more")
     ended = call(

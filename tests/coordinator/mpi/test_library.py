@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.mpi.installed import find_library
-from coordinator.mpi.library import COUNTED, MpiLibrary
+from coordinator.mpi.library import COUNTED, MpiLibrary, dropped_settings
 from emunode.errors import RunError, ScenarioError
 
 
@@ -34,6 +34,7 @@ def test_the_python_beside_mpirun_is_used(tmp_path: Path) -> None:
 def test_settings_of_the_user_do_not_reach_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMPI_MCA_pml", "ob1")
     monkeypatch.setenv("PATH", "/kept")
+    assert "OMPI_MCA_pml" in dropped_settings()
     environment = MpiLibrary(Path("/opt/bin/mpirun"), Path(sys.executable)).environment(tmp_path)
     assert "OMPI_MCA_pml" not in environment
     assert environment["PATH"].endswith(":/kept")

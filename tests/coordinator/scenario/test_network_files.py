@@ -310,7 +310,7 @@ def test_attributes_of_graphml_have_types_and_defaults(tmp_path: Path) -> None:
 def test_attributes_of_ns3_and_edge_lists(tmp_path: Path) -> None:
     topology = read_network(written(tmp_path, "topo", "2 0 1\n\n1 0 200Gbps 0.005ms 0\n"))
     assert topology.link_attributes == {(0, 1): {"rate": "200Gbps", "delay": "0.005ms", "error_rate": "0"}}
-    topology = read_network(written(tmp_path, "edges", "a b 2.5\nb c {'rate': 3}  # core\n"))
+    topology = read_network(written(tmp_path, "edges", "% sym\na b 2.5\nb c {'rate': 3}  # core\n"))
     assert topology.link_attributes == {(0, 1): {"weight": 2.5}, (1, 2): {"rate": 3}}
 
 
