@@ -1,6 +1,6 @@
 """Broadcast down one shortest-path tree, available on every network: the baseline for several trees."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Final
 
@@ -8,7 +8,7 @@ from emunode.algorithms.base import LocalView
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.folding import FoldSend
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.model import Collective, PortModel, Rank, Step
+from emunode.model import Collective, Port, PortModel, Rank, Step
 from emunode.registry import register
 from emunode.topologies.base import CayleyTopology, Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
@@ -79,20 +79,7 @@ class TreeBroadcast(TreeCollective):
     """The source of the claim that all paths from the root are shortest paths."""
 
     def one_port_height(self) -> tuple[int, Relation, str] | None:
-        """Return (steps, relation, formula) of the first segment over one port, children served by ascending port.
-
-        None if there is no formula. The formulas were found by enumeration and hold for S_3 to S_9, Q_2 to Q_9, and 56
-        Eisenstein-Jacobi networks of one to five dimensions; the last formula is exact for b = a + 1.
-        """
-        match self.topology:
-            case StarGraph() as star:
-                return -(-3 * (star.n - 1) ** 2 // 4), "==", "ceil(3(n-1)^2/4)"
-            case Hypercube() as cube:  # bit d of an address takes d + 1 steps, and the antipode has all bits
-                return cube.degree * (cube.degree + 1) // 2, "==", "n(n+1)/2"
-            case EisensteinJacobi() as network:
-                n, radius = network.dimensions, network.diameter // network.dimensions
-                steps = n * (2 * radius + 4) + 3 * radius * n * (n - 1)
-                return steps, exact_for_successors(network), "n(2D+4) + 3Dn(n-1)"
+        """Return (steps, relation, formula) of the first segment over one port; here None, as there is no formula."""
         return None
 
     def _one_port_claims(self) -> list[Claim]:
@@ -116,6 +103,10 @@ def exact_for_successors(network: EisensteinJacobi) -> Relation:
 class BreadthFirstBroadcast(TreeBroadcast):
     """Broadcast down the breadth-first tree where every rank's parent is behind its lowest port that leads closer.
 
+    Over one port a node serves the child first whose subtree takes longest to inform. With b(v) = max of i + b(c_i) over the
+    children c_1, c_2, .. of v in this order, one segment takes b(root) steps, and no other order takes fewer (P. J. Slater,
+    E. J. Cockayne and S. T. Hedetniemi 1981, Information dissemination in trees).
+
     If all ranks know the faults, the tree is grown around everything that is broken in step 1, and so reaches every rank
     that is still connected to the source.
     """
@@ -133,6 +124,41 @@ class BreadthFirstBroadcast(TreeBroadcast):
             broken = tuple(self.topology.end(rank, port) for rank, port in broken)
         # Trees are rooted at 0: the broken links are translated with the source.
         return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in broken})
+
+    def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+        if self.spec.port_model is PortModel.ALL_PORT:
+            return super().delays(relative, tree, ports)
+        informed = self._steps_to_inform
+        urgent = sorted(ports, key=lambda port: -informed[self.rooted.neighbour(relative, port)])
+        return [1 + urgent.index(port) for port in ports]
+
+    @cached_property
+    def _steps_to_inform(self) -> Mapping[Rank, Step]:
+        """Return b(v) by rank: the steps from the arrival of a segment at v to the last arrival below it."""
+        down = [0]
+        for rank in down:  # grows
+            down += self.tree_children(rank, 0)
+        steps: dict[Rank, Step] = {}
+        for rank in reversed(down):
+            below = sorted((steps[child] for child in self.tree_children(rank, 0)), reverse=True)
+            steps[rank] = max((place + step for place, step in enumerate(below, 1)), default=0)
+        return steps
+
+    def one_port_height(self) -> tuple[int, Relation, str] | None:
+        """Return (steps, relation, formula) of the first segment over one port; None if there is no formula.
+
+        The formulas were found by enumeration: S_3 to S_9, Q_2 to Q_11, and 38 Eisenstein-Jacobi networks of one to three
+        dimensions, where the last one is exact for b = a + 1.
+        """
+        match self.topology:
+            case StarGraph() as star:
+                return star.n * (star.n - 1) // 2, "==", "n(n-1)/2"
+            case Hypercube() as cube:  # the tree is binomial
+                return cube.degree, "==", "n"
+            case EisensteinJacobi() as network:
+                steps = network.diameter + 5 * network.dimensions
+                return steps, exact_for_successors(network), "n(D+5)"
+        return None
 
     @cached_property
     def last_offset(self) -> Step:

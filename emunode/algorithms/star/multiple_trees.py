@@ -10,7 +10,7 @@ from functools import cached_property
 from math import ceil, floor, sqrt
 
 from emunode.algorithms.breadth_first import TreeBroadcast
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, least_time, time_bounds
 from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
@@ -54,6 +54,10 @@ class GreedyBroadcast(TreeBroadcast):
         # Free start-ups: the smaller the segments the better, down to one element.
         optimum = sqrt((height - 1) * size * per_byte / startup) if startup else size
         return best_segments(lambda p: (height + p - 1) * (startup + per_byte * size / p), optimum, spec.most_parts)
+
+    def one_port_height(self) -> tuple[int, Relation, str]:
+        """Return the height over one port, children served by ascending port: found by enumeration of S_3 to S_9."""
+        return -(-3 * self.topology.degree**2 // 4), "==", "ceil(3(n-1)^2/4)"
 
     def claims(self) -> list[Claim]:
         claims = [*super().claims(), *time_bounds(self.topology, self.spec)]

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 from coordinator.cli.app import app
+from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Judgement
-from emunode.algorithms.breadth_first import TreeBroadcast
+from emunode.algorithms.breadth_first import BreadthFirstBroadcast, TreeBroadcast
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.eisenstein_jacobi.allgather import PhasedAllgather
 from emunode.algorithms.eisenstein_jacobi.independent import IndependentScatter, one_dimension_height
@@ -17,12 +19,16 @@ from emunode.algorithms.star.alltoall import MET_WITH, ListSchedule
 from emunode.algorithms.star.bounds import sum_of_depths
 from emunode.algorithms.star.edge_disjoint import DisjointTreesExchange, DisjointTreesScatter
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.engine.memory import MemoryEngine
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
+from emunode.play import play
+from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from tests.any_network_support import network_of_graph
 from tests.support import failures, golden_rows, run_scenario
 
 # Closed forms.
@@ -87,6 +93,30 @@ def test_one_port_heights(algorithm: str, topology: str) -> None:
     assert walked == height if relation == "==" else walked <= height <= walked + 6
     if isinstance(network, EisensteinJacobi):
         assert (relation == "==") == (network.b == network.a + 1)
+
+
+def steps_of(network: Topology, spec: CollectiveSpec) -> Step:
+    """Play a schedule in memory; return its last step with a packet."""
+    rows = sorted_records(list(play(MemoryEngine(make_algorithm(network, spec)), limit=100)))
+    return max(int(row["step"]) for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_one_port_broadcast_on_a_tree_is_optimal(seed: int) -> None:
+    """Held against `tree_broadcast_time` of networkx, an implementation of the same theorem."""
+    tree = nx.random_labeled_tree(3 + seed % 20, seed=seed)
+    for collective in (Collective.BROADCAST, Collective.REDUCE):
+        spec = CollectiveSpec("graph", collective, "bfs-tree", 0, port_model=PortModel.ONE_PORT, message_bytes=8)
+        assert steps_of(network_of_graph(tree), spec) == nx.tree_broadcast_time(tree, 0)
+
+
+def test_the_slow_subtree_is_served_before_the_deep_one() -> None:
+    """Five leaves below a child take six steps, so it comes before a path of three nodes; depth would say otherwise."""
+    wide = nx.Graph([(0, 1), (1, 2), (2, 3), (0, 4), *((4, leaf) for leaf in range(5, 10))])
+    deep = nx.Graph([(0, 1), (0, 2), (0, 3), (3, 4), (4, 5), (5, 6)])
+    spec = CollectiveSpec("graph", Collective.BROADCAST, "bfs-tree", 0, port_model=PortModel.ONE_PORT, message_bytes=8)
+    assert steps_of(network_of_graph(wide), spec) == 6
+    assert steps_of(network_of_graph(deep), spec) == 4
 
 
 @pytest.mark.parametrize(("n", "messages"), [(3, 60), (3, 7), (4, 12), (4, 25), (5, 7)])
@@ -214,7 +244,8 @@ def late(_algorithm: TreeCollective, _relative: Rank, _tree: int, ports: Sequenc
 
 @pytest.mark.parametrize("scenario", INDEPENDENT[:6], ids=named)
 def test_late_children_violate_the_claimed_steps(scenario: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TreeCollective, "delays", late)
+    for entry in (TreeCollective, BreadthFirstBroadcast):
+        monkeypatch.setattr(entry, "delays", late)
     assert "steps" in spoilt(**scenario)
 
 
