@@ -141,6 +141,15 @@ def load(plugin: Plugin, path: Path | None = None) -> None:
     LOADED[plugin.sha256] = Loaded(plugin, additions)
 
 
+def loaded_modules() -> list[ModuleType]:
+    """Return the modules of all loaded plug-ins, with those of the packages that they are in."""
+    found: dict[str, ModuleType] = {}
+    for loaded in LOADED.values():
+        name = _module_name(loaded.plugin) if loaded.plugin.text else loaded.plugin.name
+        found |= {key: module for key, module in list(sys.modules.items()) if key == name or key.startswith(f"{name}.")}
+    return list(found.values())
+
+
 def load_received(plugin: Plugin) -> None:
     """Load a plug-in that the coordinator sent; ScenarioError if its digest does not fit its text or its package here."""
     found = sha256(plugin.text.encode()).hexdigest() if plugin.text else find_installed(plugin.name).sha256
@@ -153,7 +162,7 @@ def load_received(plugin: Plugin) -> None:
 
 def _execute(plugin: Plugin, shown: str) -> None:
     """Execute the text of a file as a module of its own."""
-    module = ModuleType(f"{MODULE_PREFIX}{Path(plugin.name).stem}_{plugin.sha256[:12]}")
+    module = ModuleType(_module_name(plugin))
     module.__file__ = shown
     sys.modules[module.__name__] = module  # dataclasses look their module up
     source_lines[shown] = (len(plugin.text), None, plugin.text.splitlines(keepends=True), shown)
@@ -163,6 +172,10 @@ def _execute(plugin: Plugin, shown: str) -> None:
     except BaseException:
         del sys.modules[module.__name__]
         raise
+
+
+def _module_name(plugin: Plugin) -> str:
+    return f"{MODULE_PREFIX}{Path(plugin.name).stem}_{plugin.sha256[:12]}"
 
 
 def _require_new_names(additions: list[Addition]) -> None:

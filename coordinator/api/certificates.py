@@ -23,7 +23,7 @@ from coordinator.campaigns.cut_certifier import (
 from coordinator.campaigns.engines import ENGINES, Engine
 from coordinator.dependence.size import InexactError
 from coordinator.execution.every_order import EXECUTIONS, every_order
-from coordinator.execution.every_order.result import EveryOrder
+from coordinator.execution.every_order.result import EventOrder, EveryOrder
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import Scenario
@@ -70,13 +70,15 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
     return found
 
 
-def run_every_order(scenario: Scenario, executions: int | None) -> EveryOrder:
-    """Run every order of events of a scenario, on its hosts if it says how many ranks they have; errors as of
-    `every_order`.
+def run_every_order(
+    scenario: Scenario, executions: int | None, progress: Progress, only: EventOrder | None = None
+) -> EveryOrder:
+    """Run every order of events of a scenario, or `only` one, on its hosts if it says how many ranks they have; errors as
+    of `every_order`.
     """
     placement = make_plan(scenario).placement if scenario.ranks_per_host != "auto" else None
     plan = make_plan(scenario.on_driver("memory"))
-    return every_order(plan, EXECUTIONS if executions is None else executions, placement)
+    return every_order(plan, EXECUTIONS if executions is None else executions, placement, progress, only)
 
 
 def certify_scenario(

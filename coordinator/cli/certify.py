@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coordinator.api.certificates import certify_scenario, run_every_order
+from coordinator.api.certificates import certify_scenario
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.certificate import Certificate, Level, record
 from coordinator.campaigns.engines import Engine
@@ -15,9 +15,9 @@ from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
 from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
+from coordinator.cli.orders import search_orders
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
-from coordinator.execution.every_order.result import EveryOrder
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
 from emunode.errors import ScenarioError
@@ -76,7 +76,7 @@ def certify(  # noqa: PLR0913  # its flags
         Parameter(
             group=OUTPUT,
             help="file for the certificate, such as certificate.json, which `coordinator verify` checks; or for the "
-            "scenario of a counterexample, such as counterexample.toml",
+            "scenario of a counterexample, such as counterexample.toml; or for the order that deviates, such as order.json",
         ),
     ] = None,
     json: JsonFlag = False,
@@ -94,13 +94,13 @@ def certify(  # noqa: PLR0913  # its flags
     if executions is not None and not every_order:
         raise ScenarioError("executions", executions, "it bounds --every-order; give that too")
     if every_order:
-        if faults or sample is not None or engine or workers or out or method != "auto":
+        if faults or sample is not None or engine or workers or method != "auto":
             raise ScenarioError(
                 "every_order",
                 None,
-                "it takes a scenario with its --fault and --executions, and no other flag of certify",
+                "it takes a scenario with its --fault, --executions and --out, and no other flag of certify",
             )
-        return _show_every_order(run_every_order(base, executions), as_json=json)
+        return search_orders(base, executions, out, as_json=json)
     with on_stderr("certify") as progress:
         certificate = certify_scenario(base, faults or [], sample, workers, progress, method, engine or "auto")
     path = None
@@ -115,25 +115,6 @@ def certify(  # noqa: PLR0913  # its flags
     else:
         show_certificate(certificate, path)
     return 130 if certificate.interrupted else certificate.exit_status
-
-
-def _show_every_order(found: EveryOrder, *, as_json: bool) -> int:
-    """Print the result of running every order; return the exit status."""
-    if as_json:
-        print_json(found.record())
-        return found.exit_status
-    out, plan = render.console(), found.plan
-    out.print(
-        f"[bold]{plan.topology.title}[/bold]: {plan.spec.collective} by {plan.spec.algorithm}, every order of arrivals",
-        soft_wrap=True,
-    )
-    if found.deviation is not None:
-        out.print(f"shortest deviation: {escape(found.deviation.words())}", soft_wrap=True)
-    unit = "time" if plan.scenario.clock == "timed" else "step"
-    counted = f"{plural(found.executions, 'execution')}, {plural(found.steps, unit)}"
-    bound = f"; the bound of {found.most:,} was reached" if found.exceeded else ""
-    out.print(f"verdict: {render.verdict_text(found.verdict)}   {counted}{bound}", soft_wrap=True)
-    return found.exit_status
 
 
 def _symmetries(count: int) -> str:

@@ -1,5 +1,7 @@
 """`coordinator run`."""
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -7,6 +9,8 @@ from cyclopts import Parameter
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import PageParameters, RunOutputFlags, as_command
 from coordinator.cli.run_flags import PageFlags, RunOutput
+from coordinator.scenario.plugins import load_plugins
+from emunode.errors import ScenarioError
 
 
 def run(
@@ -25,6 +29,14 @@ def run(
             help="continue a stored run after this step: --fault gives the faults that begin later in place of its own",
         ),
     ] = None,
+    order: Annotated[
+        Path | None,
+        Parameter(
+            metavar="FILE",
+            help="run the order of events in a file of `certify --every-order` beside the plain one: violated if it "
+            "changes anything",
+        ),
+    ] = None,
     page: PageParameters = None,
     output: RunOutputFlags = None,
 ) -> int:
@@ -36,6 +48,17 @@ def run(
       coordinator run --topology star:4 --collective broadcast --algorithm edt
       coordinator run scenario.toml --seed 7 --driver memory
     """
+    if order is not None:
+        # A parser gives a record for each group of flags, or none; all flags are empty unless they are given.
+        given = {name for each in (flags, page, output) if each for name, value in asdict(each).items() if value}
+        if scenario or join_seconds or origin or given - {"plugin", "json"}:
+            raise ScenarioError(
+                "order", str(order), "the file has the scenario; give only --plugin and --json beside it"
+            )
+        load_plugins((flags and flags.plugin) or ())
+        from coordinator.cli.orders import run_order  # noqa: PLC0415  # most runs do without
+
+        return run_order(order, as_json=output is not None and output.json)
     from coordinator.cli.execute import run_scenario  # noqa: PLC0415  # `--help` does without
 
     return run_scenario(scenario, flags, join_seconds, page or PageFlags(), output or RunOutput(), origin)

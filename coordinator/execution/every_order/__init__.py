@@ -8,7 +8,10 @@ from typing import Final
 
 from coordinator.execution.every_order.hosts import HostOrders
 from coordinator.execution.every_order.ranks_in_time import OrdersInTime
-from coordinator.execution.every_order.result import BoundReachedError, DeviationError, EveryOrder
+from coordinator.execution.every_order.result import BoundReachedError, DeviationError, EventOrder, EveryOrder
+from coordinator.execution.every_order.shared_state import PluginVariables
+from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
 from emunode.host.placement import Placement
@@ -18,11 +21,18 @@ EXECUTIONS: Final = 100_000
 """Default bound on the executions."""
 
 
-def every_order(plan: Plan, executions: int = EXECUTIONS, placement: Placement | None = None) -> EveryOrder:
+def every_order(
+    plan: Plan,
+    executions: int = EXECUTIONS,
+    placement: Placement | None = None,
+    progress: Progress = lambda *_: None,
+    only: EventOrder | None = None,
+) -> EveryOrder:
     """Run every order of events of a plan, with at most this many executions.
 
     In lock-step, the events at each host of `placement`, by default one host for each rank; under the timed clock, the
-    events of equal times. ScenarioError for more than MOST_NODES nodes, and for a program that plays the nodes.
+    events of equal times. With `only`, this order is run beside the plain one, and no other. ScenarioError for more than
+    MOST_NODES nodes, and for a program that plays the nodes.
     """
     order = plan.topology.order
     if order > MOST_NODES:
@@ -31,14 +41,17 @@ def every_order(plan: Plan, executions: int = EXECUTIONS, placement: Placement |
         raise ScenarioError("program", plan.scenario.program, "every order is run of rules only")
     if executions < 1:
         raise ScenarioError("executions", executions, "at least 1")
-    result = EveryOrder(plan, executions)
-    try:
-        if plan.scenario.clock == "timed":
-            OrdersInTime(plan, result).run()
-        else:
-            HostOrders(plan, result, placement or Placement(order, order)).run()
-    except BoundReachedError:
-        pass
-    except DeviationError as error:
-        result.deviation = error.deviation
+    variables = PluginVariables()
+    with InterruptGuard() as stop:
+        result = EveryOrder(plan, executions, placement or Placement(order, order), progress, lambda: stop.requested)
+        result.not_watched = variables.unknown
+        try:
+            (OrdersInTime if result.timed else HostOrders)(plan, result, variables, only).run()
+        except BoundReachedError:
+            pass
+        except DeviationError as error:
+            result.deviation = error.deviation
+        finally:
+            # Later runs of this process begin as the first did.
+            variables.reset()
     return result

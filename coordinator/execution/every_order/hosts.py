@@ -17,12 +17,21 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from coordinator.execution.every_order.fingerprints import fingerprint
-from coordinator.execution.every_order.result import Deviation, DeviationError, EveryOrder, LocalEvent
+from coordinator.execution.every_order.result import (
+    Deviation,
+    DeviationError,
+    EventOrder,
+    EveryOrder,
+    LocalEvent,
+    size,
+)
+from coordinator.execution.every_order.shared_state import PluginVariables, held_by
 from coordinator.history.journal import RECORD, Journal
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.control_channel import ControlChannel
@@ -33,7 +42,7 @@ from coordinator.planning.plan import Plan
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
-from emunode.errors import EmulatorError
+from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.connections import Connections
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Fault
@@ -132,6 +141,7 @@ class _Host:
     """One host from the start of a run; it is run again from there for every order."""
 
     def __init__(self, algorithm: Algorithm, placement: Placement, host: int) -> None:
+        self._algorithm = algorithm
         self._told: list[tuple[Any, ...]] = []
         self._error = ""
         self.links = _DirectLinks(algorithm.topology, placement, host)
@@ -185,10 +195,18 @@ class _Host:
             self._error,
         )
 
-    def fingerprint(self) -> object:
+    def fingerprint(self, variables: PluginVariables) -> object:
         """Return everything that decides what the host does from now on, as a value to compare."""
         engine = self.engine
-        held = (engine._runner, engine._arrivals, engine._had_faults, engine._connections, self.links.descriptors)
+        shared = held_by(self._algorithm), variables.content()
+        held = (
+            shared,
+            engine._runner,
+            engine._arrivals,
+            engine._had_faults,
+            engine._connections,
+            self.links.descriptors,
+        )
         return fingerprint((held, engine._step, engine._due, engine._counted, self._error))
 
     def expects_order(self, step: Step) -> bool:
@@ -251,12 +269,17 @@ def _placed(
 class HostOrders:
     """The hosts of one run, step by step."""
 
-    def __init__(self, plan: Plan, result: EveryOrder, placement: Placement) -> None:
+    def __init__(
+        self, plan: Plan, result: EveryOrder, variables: PluginVariables, only: EventOrder | None = None
+    ) -> None:
         self.plan = plan
         self.result = result
-        self.placement = placement
+        self.only = only
+        placement = self.placement = result.placement
         hosts = range(placement.hosts)
-        self.algorithms = [make_algorithm(plan.topology, plan.spec) for _ in hosts]
+        self.variables = variables
+        self.found: list[tuple[tuple[int, int], Deviation]] = []
+        """The deviations of the newest step, with the lengths of their orders."""
         self.given: list[list[StepInput]] = [[] for _ in hosts]
         """By host, the inputs of the steps so far; packets come last in a step."""
         self.histories: list[list[list[tuple[LocalEvent, ...]]]] = [[[]] for _ in hosts]
@@ -283,11 +306,15 @@ class HostOrders:
                 break
         self.journal.close()
         self.result.journal_hash = self.journal.hash
+        self.variables.reset()
         memory, engine = Journal(), MemoryEngine(make_algorithm(plan.topology, plan.spec))
         memory.add([bytes(rows) for rows in play(engine, plan.faults, limit=self.result.steps, over=plan.is_over)])
         memory.close()
         if memory.hash != self.journal.hash:
-            raise DeviationError(Deviation(self.result.steps, "", (), "the journal differs from the memory engine"))
+            step, rank = min(_differing(memory, self.journal), default=(self.result.steps, -1))
+            label = plan.topology.label(rank) if rank >= 0 else ""
+            what = f"hosts of {len(self.placement.ranks(0))} and the memory engine send other packets"
+            raise DeviationError(Deviation(step, label, (), what))
 
     def _step(self, step: Step, faults: Sequence[Fault]) -> bool:
         self.faults.apply(faults)
@@ -300,6 +327,7 @@ class HostOrders:
         outcomes = [
             self._read(host, StepInput(step, faults, opened, ())) if host in ordered else NOTHING for host in hosts
         ]
+        self._raise_shortest()
         arriving: list[list[SlotFrame]] = [[] for _ in hosts]
         for host, outcome in enumerate(outcomes):
             for slot, frame in outcome.sent:
@@ -310,11 +338,17 @@ class HostOrders:
             packets = tuple(sorted(arriving[host]))
             self.given[host].append(StepInput(step, faults, opened, packets, host in ordered))
             self._order(host, outcome)
+        self._raise_shortest()
         self.journal.add([outcome.rows for outcome in outcomes])
         found = _Barrier(self, step, outcomes, arriving)
         found.run()
         found.tell_all(self.barrier)
         return self.barrier.busy
+
+    def _raise_shortest(self) -> None:
+        """Raise a DeviationError with the shortest deviation of all hosts, if there is any."""
+        if self.found:
+            raise DeviationError(min(self.found, key=itemgetter(0))[1])
 
     def _end(self, host: int, slot: int) -> tuple[Rank, Port]:
         index, port = divmod(slot, self.plan.topology.degree)
@@ -328,7 +362,9 @@ class HostOrders:
         return self.placement.host(self.plan.topology.neighbour(*self._end(host, slot)))
 
     def _replayed(self, host: int, history: Sequence[tuple[LocalEvent, ...]]) -> _Host:
-        found = _Host(self.algorithms[host], self.placement, host)
+        # As in a new process: whatever an earlier replay has noted would decide for this one.
+        self.variables.reset()
+        found = _Host(make_algorithm(self.plan.topology, self.plan.spec), self.placement, host)
         for given, events in zip(self.given[host], history, strict=False):
             found.run(given, events)
         return found
@@ -346,8 +382,9 @@ class HostOrders:
             outcome = replayed.run(given, [("order", 0)])
             if turns := self._turns(replayed):
                 outcome = replayed.run(given, turns)
-            first = self._same(first, outcome, host, given.step, history[-1] if history else ())
-            states.setdefault(replayed.fingerprint(), history)
+            first = first or outcome
+            self.found += self._deviations(first, outcome, host, given.step, history)
+            states.setdefault(replayed.fingerprint(self.variables), history)
         assert first is not None
         self.histories[host] = list(states.values())
         return first
@@ -358,7 +395,7 @@ class HostOrders:
         slots = [slot for slot, _ in given.packets]
         hosts = Counter(self.peer_host(host, slot) for slot in slots)
         expected = expected._replace(received=tuple(sorted(hosts.items())))
-        found: dict[object, list[tuple[LocalEvent, ...]]] = {}
+        states: dict[object, list[tuple[LocalEvent, ...]]] = {}
         for history in self.histories[host]:
             replayed = self._replayed(host, history)
             # Equal in all states: it depends on what the host sends and on who sends to it.
@@ -367,15 +404,37 @@ class HostOrders:
                 replayed.run(given, [("order", 0)])
             turns = [index for _, index in self._turns(replayed)] if given.ordered else []
             own = self._own(host, slots, turns)
-            for events in local_orders(slots, len(turns), own, ordered=given.ordered, unexpected=unexpected):
-                named = [(name, turns[number]) if name == "turn" else (name, number) for name, number in events]
+            orders = local_orders(slots, len(turns), own, ordered=given.ordered, unexpected=unexpected)
+            named_orders = (
+                tuple((name, turns[number]) if name == "turn" else (name, number) for name, number in events)
+                for events in orders
+            )
+            for named in self._chosen(named_orders, host, given.step):
                 self.result.count()
                 self.result.orders[given.step, host] += 1
                 tried = self._replayed(host, history)
                 outcome = tried.run(given, named)
-                self._same(expected, outcome, host, given.step, named)
-                found.setdefault(tried.fingerprint(), [*history, tuple(named)])
-        self.histories[host] = list(found.values())
+                longer = [*history, named]
+                self.found += self._deviations(expected, outcome, host, given.step, longer)
+                state = tried.fingerprint(self.variables)
+                states[state] = min(states.get(state, longer), longer, key=size)
+        # The plain order first: others are compared with it.
+        self.histories[host] = list(states.values())
+
+    def _chosen(
+        self, orders: Iterator[tuple[LocalEvent, ...]], host: int, step: Step
+    ) -> Iterator[tuple[LocalEvent, ...]]:
+        """Yield the orders to run: all of them, or the plain one and the one that is asked for."""
+        if self.only is None:
+            yield from orders
+            return
+        plain = next(orders)
+        yield plain
+        if self.only.place == host and step <= len(self.only.events):
+            wanted = tuple(self.only.events[step - 1])
+            if wanted != plain and wanted not in orders:
+                raise ScenarioError("order", f"step {step}", "the host cannot have its events in this order")
+            yield from [wanted] if wanted != plain else []
 
     def _own(self, host: int, slots: Sequence[int], turns: Sequence[int]) -> dict[int, int]:
         """Return the slots where packets of the host's own ranks arrive, with the turn of the sender."""
@@ -386,19 +445,18 @@ class HostOrders:
                 found[slot] = turns.index(ranks.index(sender))
         return found
 
-    def _same(
-        self, expected: Outcome | None, outcome: Outcome, host: int, step: Step, events: Sequence[LocalEvent]
-    ) -> Outcome:
-        """Return the outcome; DeviationError if it is not the expected one, or an error."""
-        label = self.plan.topology.label(self.placement.ranks(host)[0])
+    def _deviations(
+        self, expected: Outcome, outcome: Outcome, host: int, step: Step, history: Sequence[tuple[LocalEvent, ...]]
+    ) -> Iterator[tuple[tuple[int, int], Deviation]]:
+        """Yield the deviation of an outcome that is not the expected one, or an error, with the length of its order."""
+        names = [name for name in Outcome._fields if getattr(outcome, name) != getattr(expected, name)]
+        if not (names or outcome.error):
+            return
+        events = history[-1] if history else ()
         words = [self._word(host, *event) for event in events]
-        if outcome.error:
-            raise DeviationError(Deviation(step, label, events, outcome.error, words))
-        if expected is not None and outcome != expected:
-            names = [name for name in Outcome._fields if getattr(outcome, name) != getattr(expected, name)]
-            what = f"other {' and '.join(map(_WORDS.__getitem__, names))}"
-            raise DeviationError(Deviation(step, label, events, what, words))
-        return outcome
+        what = outcome.error or f"other {' and '.join(map(_WORDS.__getitem__, names))}"
+        label = self.plan.topology.label(self.placement.ranks(host)[0])
+        yield size(history), Deviation(step, label, events, what, words, order=EventOrder(host, history))
 
     def _word(self, host: int, name: str, number: int) -> str:
         """Return an event in words, with the rank where the host has several."""
@@ -407,6 +465,12 @@ class HostOrders:
         rank, port = self._end(host, number if name == "packet" else number * self.plan.topology.degree)
         of_rank = f" of {self.plan.topology.label(rank)}" if len(self.placement.ranks(host)) > 1 else ""
         return (f"packet on port {port}" if name == "packet" else "turn") + of_rank
+
+
+def _differing(one: Journal, other: Journal) -> Iterator[tuple[Step, Rank]]:
+    """Yield step and sender of every row that one of two journals has and the other has not, up to its outcome."""
+    rows, others = (set(journal.frame.drop("outcome").collect().iter_rows()) for journal in (one, other))
+    yield from ((row[0], row[1]) for row in rows ^ others)
 
 
 _WORDS: Final = {

@@ -14,10 +14,19 @@ one history, by induction over the times.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from math import factorial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from coordinator.execution.every_order.fingerprints import fingerprint
-from coordinator.execution.every_order.result import Deviation, DeviationError, EveryOrder
+from coordinator.execution.every_order.result import (
+    EVERYWHERE,
+    Deviation,
+    DeviationError,
+    EventOrder,
+    EveryOrder,
+    LocalEvent,
+    size,
+)
+from coordinator.execution.every_order.shared_state import PluginVariables, held_by
 from coordinator.history.journal import Journal
 from coordinator.history.prediction import completed, prediction, timed_faults, without_protocols
 from coordinator.history.timetable import FaultFreeSteps, PredictionInputs
@@ -25,14 +34,11 @@ from coordinator.planning.plan import Plan
 from coordinator.scenario.model import costs_of
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
-from emunode.errors import EmulatorError
+from emunode.errors import EmulatorError, ScenarioError
 from emunode.model import Port, Rank, Step
 from emunode.play import play
 from emunode.timed.memory_engine import TimedMemoryEngine
 from emunode.timed.rank import Arrival, TimedRank
-
-EVERYWHERE: Final = -1
-"""In place of a rank: the order of all ranks of a time."""
 
 
 class RankInput(NamedTuple):
@@ -48,10 +54,17 @@ class RankInput(NamedTuple):
 class _Engine(TimedMemoryEngine):
     """A memory engine that keeps the receipts of all ranks, and lets ranks act in a given order at some times."""
 
-    def __init__(self, inputs: PredictionInputs, algorithm: Algorithm, orders: Mapping[int, Sequence[Rank]]) -> None:
+    def __init__(
+        self,
+        inputs: PredictionInputs,
+        algorithm: Algorithm,
+        orders: Mapping[int, Sequence[Rank]],
+        variables: PluginVariables,
+    ) -> None:
         plans = None if algorithm.spec.has_control else inputs.plans()
         super().__init__(algorithm, inputs.faults, inputs.costs, inputs.steps, inputs.limit, plans)
         self._orders = orders
+        self._variables = variables
         self.receipts: dict[Rank, list[RankInput]] = {}
         self.acting: dict[int, list[Rank]] = {}
         """By time, the ranks that acted at it."""
@@ -78,17 +91,27 @@ class _Engine(TimedMemoryEngine):
         # The counts of packets that a rank has sent are its own, wherever they are kept.
         shared = [value for name, value in sorted(vars(self.faults).items()) if name not in ("_counts", "_treatments")]
         counts = sorted((place, kinds) for place, kinds in self.faults._counts.items() if place[0] != rank)
-        return fingerprint((others, shared, counts, self._times_of_run.cutoff, self._times_of_run.horizon))
+        times = self._times_of_run.cutoff, self._times_of_run.horizon
+        return fingerprint((others, shared, counts, times, held_by(self._algorithm), self._variables.content()))
 
 
 class OrdersInTime:
     """The ranks of one run, time by time."""
 
-    def __init__(self, plan: Plan, result: EveryOrder) -> None:
+    def __init__(
+        self, plan: Plan, result: EveryOrder, variables: PluginVariables, only: EventOrder | None = None
+    ) -> None:
         self.plan = plan
         self.result = result
-        self._algorithm = make_algorithm(plan.topology, plan.spec)
+        self.only = only
+        self.variables = variables
+        self._algorithm = self._new_algorithm()
         self._inputs = self._inputs_of(plan)
+
+    def _new_algorithm(self) -> Algorithm:
+        """Return an algorithm as in a new process: whatever an earlier replay has noted would decide for others."""
+        self.variables.reset()
+        return make_algorithm(self.plan.topology, self.plan.spec)
 
     def _inputs_of(self, plan: Plan) -> PredictionInputs:
         costs, limit = costs_of(plan.scenario), plan.scenario.step_limit
@@ -110,7 +133,7 @@ class OrdersInTime:
     ) -> tuple[_Engine, tuple[str, object]]:
         """Run the network once; return the engine, the hash of its journal, and everything else that is recorded."""
         self.result.count()
-        engine, journal = _Engine(self._inputs, make_algorithm(self.plan.topology, self.plan.spec), orders), Journal()
+        engine, journal = _Engine(self._inputs, self._new_algorithm(), orders, self.variables), Journal()
         engine.watches = watches
         journal.add([bytes(rows) for rows in play(engine, limit=self._inputs.limit + 1)])
         journal.close()
@@ -128,7 +151,14 @@ class OrdersInTime:
         self.result.orders[now, EVERYWHERE] = factorial(len(ranks))
         if not entangled:
             return
-        for order in permutations(ranks):
+        # Those with the fewest inversions first, so that the first that deviates is the shortest.
+        orders: Sequence[Sequence[Rank]] = sorted(permutations(ranks), key=lambda order: size([_turns(order)]))
+        if self.only is not None:
+            asked = self.only.place == EVERYWHERE and self.only.time == now
+            orders = [[rank for _, rank in self.only.events[0]]] if asked else []
+        for order in orders:
+            if sorted(order) != sorted(ranks):
+                raise ScenarioError("order", f"{now} ns", "other nodes act at this time")
             try:
                 _, found = self._carry_out({now: order})
             except EmulatorError as error:
@@ -136,12 +166,13 @@ class OrdersInTime:
             if found != expected:
                 names = [self.plan.topology.label(rank) for rank in order]
                 what = "another journal" if found[0] != expected[0] else "other times or suspicions"
-                events = [("rank", rank) for rank in order]
-                raise DeviationError(Deviation(now, "", events, what, names, timed=True))
+                events = _turns(order)
+                again = EventOrder(EVERYWHERE, [events], now)
+                raise DeviationError(Deviation(now, "", events, what, names, timed=True, order=again))
 
     def new_rank(self, engine: _Engine, rank: Rank) -> tuple[TimedRank, _Engine]:
         """Return a rank in its first state, with an engine of its own that holds faults and times."""
-        alone = _Engine(self._inputs, self._algorithm, {})
+        alone = _Engine(self._inputs, self._new_algorithm(), {}, self.variables)
         return alone._rank(rank), alone
 
 
@@ -160,8 +191,9 @@ class _Rank:
         for number, receipt in enumerate(receipts):
             found: dict[object, list[Sequence[Arrival]]] = {}
             expected: object = None
-            merged = list(merges(receipt.arrivals))
+            merged = sorted(merges(receipt.arrivals), key=lambda arrivals: size([_events(arrivals)]))
             result.orders[receipt.now, self._rank] = len(merged)
+            merged = self._chosen(merged, number)
             for history in histories:
                 for arrivals in merged:
                     result.count()
@@ -169,7 +201,7 @@ class _Rank:
                     if expected is None:
                         expected = actions
                     elif actions != expected:
-                        raise self._deviation(receipt.now, arrivals, "other actions")
+                        raise self._deviation(receipt.now, [*history, arrivals], "other actions")
                     found.setdefault(state, [*history, arrivals])
             histories = list(found.values())
 
@@ -177,21 +209,41 @@ class _Rank:
         """Run the rank with these arrivals; return its last actions in any order, and its state."""
         rank, engine = self._orders.new_rank(self._engine, self._rank)
         actions = None
-        for arrivals, receipt in zip(history, receipts, strict=True):
+        for number, (arrivals, receipt) in enumerate(zip(history, receipts, strict=True), 1):
             engine._times_of_run.horizon = receipt.horizon
             try:
                 actions = rank.act(receipt.now, arrivals, receipt.missing)
             except EmulatorError as error:
-                raise self._deviation(receipt.now, arrivals, f"{type(error).__name__}: {error}") from None
+                raise self._deviation(receipt.now, history[:number], f"{type(error).__name__}: {error}") from None
         assert actions is not None
         done = tuple(sorted(map(repr, map(fingerprint, each))) for each in actions)
-        return (done, rank.next_time, rank.next_work), fingerprint(rank)
+        shared = held_by(engine._algorithm), self._orders.variables.content()
+        return (done, rank.next_time, rank.next_work), fingerprint((rank, shared))
 
-    def _deviation(self, now: int, arrivals: Sequence[Arrival], what: str) -> DeviationError:
-        ports = [port for port, _, _ in arrivals]
-        words = [f"packet on port {port}" for port in ports]
-        events = [("packet", port) for port in ports]
-        return DeviationError(Deviation(now, self._label, events, what, words, timed=True))
+    def _chosen(self, merged: list[Sequence[Arrival]], number: int) -> list[Sequence[Arrival]]:
+        """Return the orders of arrivals to run: all of them, or the plain one and the one that is asked for."""
+        only = self._orders.only
+        if only is None:
+            return merged
+        asked = only.events[number] if only.place == self._rank and number < len(only.events) else None
+        wanted = [each for each in merged if asked == _events(each)]
+        if asked is not None and not wanted:
+            raise ScenarioError("order", self._label, "its packets cannot arrive in this order")
+        return [*merged[:1], *(each for each in wanted if each is not merged[0])]
+
+    def _deviation(self, now: int, history: Sequence[Sequence[Arrival]], what: str) -> DeviationError:
+        events = _events(history[-1])
+        words = [f"packet on port {port}" for _, port in events]
+        order = EventOrder(self._rank, [_events(arrivals) for arrivals in history])
+        return DeviationError(Deviation(now, self._label, events, what, words, timed=True, order=order))
+
+
+def _turns(ranks: Sequence[Rank]) -> tuple[LocalEvent, ...]:
+    return tuple(("rank", rank) for rank in ranks)
+
+
+def _events(arrivals: Sequence[Arrival]) -> tuple[LocalEvent, ...]:
+    return tuple(("packet", port) for port, _, _ in arrivals)
 
 
 def merges(arrivals: Sequence[Arrival]) -> Iterator[Sequence[Arrival]]:

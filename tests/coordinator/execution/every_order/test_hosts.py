@@ -152,7 +152,7 @@ def test_a_node_that_reads_in_the_order_of_arrival_is_found(monkeypatch: pytest.
     found = result("hypercube:2 broadcast flood").deviation
     assert found is not None
     assert (found.step, found.label) == (3, "11")
-    assert "other journal rows in the order packet on port 1, report, packet on port 0, " in found.words()
+    assert found.words() == "step 3, 11: other journal rows in the order packet on port 1, packet on port 0, report"
 
 
 def test_a_host_that_loses_early_packets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_a_host_that_waits_for_an_order_is_found(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(StepEngine, "_expects_order", lambda *_: True)
     found = result("hypercube:2 broadcast flood").deviation
     assert found is not None
-    assert "other counts in the order packet on port 0, report" in found.words()
+    assert found.words() == "step 2, 11: other counts in the order packet on port 0, packet on port 1, report"
 
 
 def test_a_coordinator_that_forgets_receivers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

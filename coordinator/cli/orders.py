@@ -1,0 +1,85 @@
+"""`coordinator certify --every-order`, and `coordinator run --order`."""
+
+from pathlib import Path
+
+from coordinator.api.certificates import run_every_order
+from coordinator.api.progress import on_stderr
+from coordinator.cli import render
+from coordinator.cli.documents import print_json
+from coordinator.cli.markup import escape
+from coordinator.execution.every_order.result import EveryOrder
+from coordinator.execution.every_order.shared_state import NOT_WATCHED
+from coordinator.execution.every_order.stored import read_order, write_order
+from coordinator.scenario.command import run_command
+from coordinator.scenario.model import Scenario
+from coordinator.scenario.plugins import plugin_flags
+from emunode.terminal import plural
+
+SHOWN_COUNTS = 40
+"""Most rows of numbers of orders; `--json` has all."""
+
+
+def search_orders(scenario: Scenario, executions: int | None, out: Path | None, *, as_json: bool) -> int:
+    """Run every order of a scenario, print the result, and write the order that deviates; return the exit status."""
+    with on_stderr("certify") as progress:
+        found = run_every_order(scenario, executions, progress)
+    path = out or Path("runs", "counterexamples", f"{found.plan.name}-order.json")
+    repeat = []
+    if found.deviation is not None:
+        written = write_order(found, scenario, path)
+        plugins = plugin_flags(scenario.plugin)
+        # Where no order of one host is to blame, memory and hosts differ in every run.
+        repeat = [f"coordinator run --order {path}{plugins}"] if written else _both(scenario)
+    if as_json:
+        print_json({**found.record(), "repeat": repeat})
+    else:
+        show_orders(found, repeat)
+    return 130 if found.interrupted else found.exit_status
+
+
+def _both(scenario: Scenario) -> list[str]:
+    ranks = 1 if scenario.ranks_per_host == "auto" else scenario.ranks_per_host
+    hosts = scenario.on_driver("local").model_copy(update={"ranks_per_host": ranks})
+    return [run_command(each) for each in (scenario.on_driver("memory"), hosts)]
+
+
+def run_order(path: Path, *, as_json: bool) -> int:
+    """Run the order in a file beside the plain one, and print where they differ; return the exit status."""
+    scenario, order = read_order(path)
+    found = run_every_order(scenario, None, lambda *_: None, order)
+    if as_json:
+        print_json(found.record())
+        return found.exit_status
+    _show_heading(found, "one order of events beside the plain one")
+    found_words = found.deviation.words() if found.deviation else "the same packets, rows and counts in both orders"
+    render.console().print(escape(found_words), soft_wrap=True)
+    render.console().print(f"verdict: {render.verdict_text(found.verdict)}", soft_wrap=True)
+    return found.exit_status
+
+
+def show_orders(found: EveryOrder, repeat: list[str]) -> None:
+    """Print the numbers of orders, the deviation with the command that repeats it, and the verdict."""
+    out, counts = render.console(), list(found.counts())
+    _show_heading(found, "every order of arrivals")
+    render.show_rows("", counts[:SHOWN_COUNTS])
+    if len(counts) > SHOWN_COUNTS:
+        out.print(f"and {plural(len(counts) - SHOWN_COUNTS, 'row')} more: --json has all", soft_wrap=True)
+    if found.deviation is not None:
+        out.print(f"shortest deviation: {escape(found.deviation.words())}", soft_wrap=True)
+    for line in repeat:
+        out.print(f"  repeat it with: {escape(line)}", soft_wrap=True)
+    if found.plan.scenario.plugin:
+        further = f", and {', '.join(found.not_watched)}" if found.not_watched else ""
+        out.print(escape(f"not watched in plug-ins: {NOT_WATCHED}{further}"), soft_wrap=True)
+    unit = "time" if found.timed else "step"
+    counted = f"{plural(found.executions, 'execution')}, {plural(found.steps, unit)}"
+    ended = f"; the bound of {found.most:,} was reached" if found.exceeded else ""
+    ended += f"; interrupted: all orders of the first {plural(found.steps, unit)} were run" if found.interrupted else ""
+    out.print(f"verdict: {render.verdict_text(found.verdict)}   {counted}{ended}", soft_wrap=True)
+
+
+def _show_heading(found: EveryOrder, what: str) -> None:
+    plan = found.plan
+    render.console().print(
+        f"[bold]{plan.topology.title}[/bold]: {plan.spec.collective} by {plan.spec.algorithm}, {what}", soft_wrap=True
+    )
