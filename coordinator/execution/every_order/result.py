@@ -69,7 +69,7 @@ class EveryOrder(Judged):
     most: int
     placement: Placement
     show: Callable[[str, int, int], None] = lambda *_: None
-    """Is told how far the search has come."""
+    """A function of the phase, the executions so far and their bound."""
     stopped: Callable[[], bool] = lambda: False
     """Whether the search is to be ended."""
     executions: int = 0

@@ -12,7 +12,7 @@ from emunode.plugins import loaded_modules
 from emunode.registry import Registry
 
 NOT_WATCHED: Final = "closures, defaults and caches of functions, other modules, files and the clock"
-"""What a plug-in may keep a note in without being found out."""
+"""The places in a plug-in where a note is not found."""
 
 
 def held_by(algorithm: Algorithm) -> Mapping[str, object]:

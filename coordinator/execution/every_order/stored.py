@@ -35,7 +35,7 @@ def write_order(found: EveryOrder, scenario: Scenario, path: Path) -> bool:
 
 
 def read_order(path: Path) -> tuple[Scenario, EventOrder]:
-    """Return the scenario and the order in a file; ScenarioError (field `order`) if it is none."""
+    """Return the scenario and the order in a file; ScenarioError (field `order`) for anything else."""
     try:
         values = read_json(path)
         if not isinstance(values, dict) or not isinstance(values.get("scenario"), dict):

@@ -26,7 +26,7 @@ def plugins() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_note_that_nodes_share_is_found_by_the_one_order_that_shows_it(place: str) -> None:
+def test_a_shared_note_is_found_by_one_order(place: str) -> None:
     """In Q_2 nodes 01 and 10 read in one turn; 11 hears of both only where the plain order of their turns is swapped."""
     case = Case(f"hypercube:2 broadcast noted-{place}")
     for _ in range(2):  # the second search begins as the first did
