@@ -7,7 +7,6 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from hashlib import blake2b
 from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,7 +35,7 @@ from coordinator.execution.verification import (
     errors_as_findings,
     links_in,
 )
-from coordinator.history.journal import SORT_KEY, table
+from coordinator.history.journal import hash_of, sorting, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.stored_run import (
@@ -66,7 +65,6 @@ from emunode.timed.cost_model import NANO
 if TYPE_CHECKING:
     from coordinator.additions.results import ResultArray
 
-SLICE_ROWS = 500_000
 VOTED = ("elections", "nodes", "steps")
 """The tables that depend on votes."""
 LARGEST_NUMBER = 1e300
@@ -187,16 +185,13 @@ def _first_in(replayed: Replay | None, plan: Plan) -> str:
 
 
 def _check_hash(records: np.ndarray, summary: Mapping[str, Any]) -> Iterator[str]:
-    digest = blake2b(digest_size=16)
-    for start in range(0, len(records), SLICE_ROWS):
-        digest.update(records[start : start + SLICE_ROWS].tobytes())
-    if summary.get("journal_hash") != digest.hexdigest():
+    digest = hash_of(records)
+    if summary.get("journal_hash") != digest:
         stored = shortened(summary.get("journal_hash"))
-        yield f"summary.json: journal_hash is {stored}, but the journal hashes to {digest.hexdigest()}"
+        yield f"summary.json: journal_hash is {stored}, but the journal hashes to {digest}"
     if summary.get("journal_rows", len(records)) != len(records):
         yield f"summary.json: journal_rows is {shortened(summary.get('journal_rows'))}, and the journal has {len(records)}"
-    order = np.lexsort([records[name] for name in ("bytes", "outcome", *reversed(SORT_KEY))])
-    if not np.array_equal(records, records[order]):
+    if not np.array_equal(records, records[sorting(records)]):
         yield "journal.parquet: its rows are not sorted"
 
 

@@ -18,6 +18,8 @@ from emunode.net.wire import ROW
 from emunode.runtime import hold_interrupts
 
 SORT_KEY = ("step", "sender", "port", "origin", "target", "tree", "segment")
+ROW_ORDER = (*SORT_KEY, "outcome", "bytes")
+"""The columns that order the rows of a journal: all that can differ."""
 COLUMNS = ("step", "sender", "port", "receiver", "origin", "target", "tree", "segment", "bytes", "outcome")
 RECORD = np.dtype(
     [
@@ -49,6 +51,8 @@ SETTLE_BYTES = 32 * 2**20
 
 FEW_ROWS = 5_000
 """Up to this many rows are sorted by numpy."""
+HASHED_ROWS = 500_000
+"""Rows that are hashed at a time."""
 Observe = Callable[[Sequence[bytes | bytearray]], None]
 
 
@@ -61,7 +65,7 @@ class Journal:
     def __init__(self, folder: Path | None = None, observe: Observe | None = None) -> None:
         self.folder = folder
         self._observe = observe
-        self._hash = blake2b(digest_size=16)
+        self._hash = new_hash()
         self._pending = bytearray()
         self._settled: Step = 0
         self._parts: list[pl.DataFrame] = []
@@ -102,7 +106,7 @@ class Journal:
         records = records[done]
         if not len(records):
             return
-        records = records[_sorting(records)]
+        records = records[sorting(records)]
         # Hashed before it is written: the hash is over the rows, not over the file.
         self._hash.update(records.tobytes())
         frame = table(records)
@@ -138,24 +142,36 @@ class Journal:
 def sorted_records(rows: Iterable[bytes | bytearray]) -> np.ndarray:
     """Return packed rows as records, sorted like a journal."""
     records = np.frombuffer(b"".join(rows), dtype=RECORD)
-    return np.asarray(records[_sorting(records)])
+    return np.asarray(records[sorting(records)])
 
 
-def _sorting(records: np.ndarray) -> np.ndarray:
+def new_hash() -> blake2b:
+    """Return the digest that takes the sorted rows of a journal, in parts."""
+    return blake2b(digest_size=16)
+
+
+def hash_of(records: np.ndarray) -> str:
+    """Return the journal hash of sorted rows; equal for equal histories."""
+    digest = new_hash()
+    for start in range(0, len(records), HASHED_ROWS):  # no copy of all rows
+        digest.update(records[start : start + HASHED_ROWS].tobytes())
+    return digest.hexdigest()
+
+
+def sorting(records: np.ndarray) -> np.ndarray:
     """Return the indices that sort records by all columns that can differ, so that their order does not depend on
     arrival.
     """
-    keys = (*SORT_KEY, "outcome", "bytes")
     # np.lexsort is faster on the few rows of a trial, polars on the many of a run.
     if len(records) <= FEW_ROWS:
-        return np.asarray(np.lexsort([records[name] for name in reversed(keys)]))
-    table = pl.DataFrame({name: records[name] for name in keys})
-    return table.select(pl.arg_sort_by(*keys)).to_series().to_numpy()
+        return np.asarray(np.lexsort([records[name] for name in reversed(ROW_ORDER)]))
+    table = pl.DataFrame({name: records[name] for name in ROW_ORDER})
+    return table.select(pl.arg_sort_by(*ROW_ORDER)).to_series().to_numpy()
 
 
 def records_of_rows(rows: pl.LazyFrame) -> np.ndarray:
     """Return the rows of a table as records, sorted like a journal."""
-    frame = rows.with_columns(pl.col("outcome").to_physical()).sort(*SORT_KEY, "outcome", "bytes").collect()
+    frame = rows.with_columns(pl.col("outcome").to_physical()).sort(*ROW_ORDER).collect()
     records = np.empty(len(frame), RECORD)
     for name in COLUMNS:
         records[name] = frame[name].to_numpy()

@@ -8,7 +8,6 @@ memory. Metrics of both are defined once, in `deliveries` and in `shared_metrics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
-from hashlib import blake2b
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +16,7 @@ import polars as pl
 
 from coordinator.features.base import Evidence, Findings, Metric, Repetition, ResolvedRun
 from coordinator.features.journals.rows import data_hops, data_records, hops_of
-from coordinator.history.journal import Records, records_of_rows, table
+from coordinator.history.journal import Records, hash_of, records_of_rows, table
 from coordinator.history.timetable import Timetable
 from coordinator.results.audit import broken_rules, nonexistent_links
 from coordinator.results.contributions import count_contributions
@@ -298,7 +297,7 @@ def count_trial(
     Under the timed clock `timetable` has the times of its packets.
     """
     # Over all rows, before the rows of protocols are left out: a trial has the hash of the run that repeats it.
-    digest = blake2b(records.tobytes(), digest_size=16).hexdigest()
+    digest = hash_of(records)
     everything = records
     records = data_records(plan, records)
     outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
