@@ -182,10 +182,9 @@ def judge_without_rules(call: MpiCall, algorithm: str, measured: CallReport) -> 
     if not measured.counted:
         return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", "right results; this library counts no messages")
     if call.is_empty:
-        sent = "messages" if measured.counts else "no messages"
-        return CallVerdict(
-            call, algorithm, Verdict.UNDECIDED, "", f"right results, and {sent}: the call is empty", counts
-        )
+        sent = "messages" if measured.counts else "no message"
+        reason = f"experimental: no rules for this library; right results, and {sent} in an empty call"
+        return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", reason, counts)
     names = " or ".join(same_counts(call, measured.counts)) or "no algorithm"
     reason = f"experimental: no rules for this library; right results, and the messages of {names} of Open MPI 5"
     return CallVerdict(call, algorithm, Verdict.UNDECIDED, "", reason, measured.counts)

@@ -55,6 +55,8 @@ def test_only_results_are_judged_without_rules(tmp_path: Path, flaw: str, verdic
     assert [each.verdict for each in found.verdicts] == [verdict, verdict]
     if not flaw:
         assert found.verdicts[0].reason.endswith("right results, and the messages of ring of Open MPI 5")
+        empty = judge(JudgeSettings(["allreduce"], [OWN_CHOICE], [4], [0], mpirun=mpirun, open_ports=True))
+        assert empty.verdicts[0].reason.endswith("right results, and no message in an empty call")
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
