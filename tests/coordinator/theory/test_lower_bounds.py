@@ -378,3 +378,13 @@ def test_a_bound_says_for_which_packets_and_pieces_it_holds(tmp_path: Path) -> N
     (sharp,) = [claim for claim in claims if claim.relation == ">=" and claim.predicted > 5]
     assert sharp.sentence.startswith("steps for packets of one segment: at least")
     assert all("for packets of one segment" in claim.source for claim in claims if claim.condition)
+
+
+@pytest.mark.parametrize(("line", "least"), [
+    ("star:4 reduce bfs-tree values=float32 message_bytes=16", 8),  # 4 numbers over 3 ports: 2 over one of them
+    ("star:4 reduce bfs-tree message_bytes=16", 6),  # 16 bytes over 3 ports
+    ("star:4 reduce greedy-tree values=float64 message_bytes=56", 24),  # 7 numbers
+    ("complete:6 allreduce bfb values=float16 message_bytes=14", 4),
+])  # fmt: skip
+def test_no_bound_on_bytes_cuts_a_number(line: str, least: int) -> None:
+    assert Case(line).predictions["transfer_bytes", ">="] == least
