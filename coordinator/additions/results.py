@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
-from math import fsum, isfinite
+from math import fsum, inf, isfinite
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -125,13 +125,14 @@ def result_metrics(algorithm: Algorithm, results: ResultArray, *, complete: bool
     if numbers is None or numbers.source is NumberSource.PROBE or missing or not complete:
         return metrics
     errors = list(_errors(algorithm, results))
-    if errors:
+    # Beyond the largest number there is no error to state, and the errors of the other sums would hide it.
+    if errors and isfinite(max(errors)):
         metrics |= {"worst_error_units": max(errors), "mean_error_units": sum(errors) / len(errors)}
     return metrics
 
 
 def _errors(algorithm: Algorithm, results: ResultArray) -> Iterator[float]:
-    """Yield errors in units of u sum|x|, by exact sums, of an even sample of the elements."""
+    """Yield errors in units of u sum|x|, by exact sums, of an even sample of the elements; inf for an overflow."""
     payloads = payloads_of(algorithm)
     names = payloads.contributions
     kind = FLOAT_TYPES[results.type]
@@ -143,8 +144,9 @@ def _errors(algorithm: Algorithm, results: ResultArray) -> Iterator[float]:
         if not all(map(isfinite, terms)):
             continue
         for row in rows:
-            if isfinite(total := float(row[place])) and any(terms):
-                yield _error(terms, total) / kind.unit_roundoff
+            if any(terms):
+                total = float(row[place])
+                yield _error(terms, total) / kind.unit_roundoff if isfinite(total) else inf
 
 
 def _error(terms: Sequence[float], total: float) -> float:

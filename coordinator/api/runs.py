@@ -137,6 +137,12 @@ class Run(Judged):
         return None if because is None else str(because)
 
     @property
+    def reason(self) -> str | None:
+        """Why a run is undecided: `interrupted`, `not yet served`, `not judged` or `undecided by theory`."""
+        reason = self.summary.get("reason")
+        return None if reason is None else str(reason)
+
+    @property
     def unjudged(self) -> str | None:
         """The part of the run that cannot be judged, and why; None if all of it is judged."""
         unjudged = self.summary.get("unjudged")

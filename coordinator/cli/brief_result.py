@@ -1,5 +1,6 @@
 """The brief result of a run: the main metrics beside their predictions and lower bounds, and claims that do not hold."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -7,7 +8,9 @@ from coordinator.cli import render
 from coordinator.cli.markup import escape
 from coordinator.reports.numbers import show
 from coordinator.results.claims import Judgement, Verdict, overall
+from coordinator.results.reasons import Reason, is_early, unjudged_word
 from emunode.algorithms.claims import best_bound
+from emunode.terminal import plural
 
 DELIVERIES: Final = "deliveries"
 MAIN: Final[Mapping[str, str]] = {
@@ -31,9 +34,9 @@ def show_brief(judgements: Sequence[Judgement], summary: Mapping[str, Any]) -> N
             rows.setdefault(row, []).append(judgement)
         elif judgement.verdict is Verdict.VIOLATED:
             failed.append(judgement)
-    out = render.console()
-    cells = [_cells(name, claims, _measured(name, claims, summary)) for name, claims in rows.items()]
-    cells += [_cells(each.claim.name.replace("_", " "), [each], show(each.measured)) for each in failed]
+    out, unjudged = render.console(), unjudged_word(summary)
+    cells = [_cells(name, claims, _measured(name, claims, summary), unjudged) for name, claims in rows.items()]
+    cells += [_cells(each.claim.name.replace("_", " "), [each], show(each.measured), unjudged) for each in failed]
     out.table(("", "measured", "predicted", "bound", "verdict"), cells)
     for claim in (each.claim for each in judgements if each.claim.condition and each.claim.name in MAIN):
         out.print(escape(claim.sentence), soft_wrap=True)
@@ -42,9 +45,21 @@ def show_brief(judgements: Sequence[Judgement], summary: Mapping[str, Any]) -> N
             name = each.claim.name.replace("_", " ")
             out.print(f"violated: {escape(f'{name} {_prediction(each)}, {each.claim.source}')}", soft_wrap=True)
     if judgements:
-        held = sum(each.verdict is Verdict.HOLDS for each in judgements)
-        number = "all" if held == len(judgements) else f"{held} of"
-        out.print(f"{number} {len(judgements)} claims hold; --claims lists them with their sources", soft_wrap=True)
+        out.print(f"{_count(judgements, summary)}; --claims lists them with their sources", soft_wrap=True)
+
+
+def _count(judgements: Sequence[Judgement], summary: Mapping[str, Any]) -> str:
+    """Return how many claims hold, are violated or undecided; of a run that ended early, that none was judged."""
+    found, total = Counter(each.verdict for each in judgements), len(judgements)
+    if is_early(summary) and not found[Verdict.HOLDS]:
+        ended = "the run was interrupted" if summary["reason"] == Reason.INTERRUPTED else summary["undecided_because"]
+        return f"{plural(total, 'claim')} not judged: {ended}"
+    if found[Verdict.HOLDS] == total:
+        return "the only claim holds" if total == 1 else f"all {total} claims hold"
+    others = [f"{found[verdict]} {verdict}" for verdict in (Verdict.VIOLATED, Verdict.UNDECIDED) if found[verdict]]
+    return (
+        f"{found[Verdict.HOLDS]} of {plural(total, 'claim')} {'holds' if total == 1 else 'hold'}, {', '.join(others)}"
+    )
 
 
 def _measured(name: str, claims: Sequence[Judgement], summary: Mapping[str, Any]) -> str:
@@ -53,7 +68,7 @@ def _measured(name: str, claims: Sequence[Judgement], summary: Mapping[str, Any]
     return show(summary[name] if name in ALWAYS else claims[0].measured)
 
 
-def _cells(name: str, claims: Sequence[Judgement], measured: str) -> tuple[str, ...]:
+def _cells(name: str, claims: Sequence[Judgement], measured: str, unjudged: str) -> tuple[str, ...]:
     """Return the cells of a row: the sharpest prediction, the largest lower bound, and the verdict on all claims."""
     predictions = [each for each in claims if not each.claim.proof]
     # A prediction that is exact says more than an upper limit, and a number more than a ratio.
@@ -63,13 +78,15 @@ def _cells(name: str, claims: Sequence[Judgement], measured: str) -> tuple[str, 
         key=lambda each: (order.index(each.claim.relation), each.claim.name == "delivery_ratio"),
         default=None,
     )
+    ruled = overall(claims) if claims else ""
+    ruled = unjudged if ruled == Verdict.UNDECIDED else ruled
     bound = best_bound([each.claim for each in claims], claims[0].claim.name) if claims else None
     return (
         name,
         escape(measured),
         "" if best is None else escape(_share(best)),
         "" if bound is None else f">= {show(bound.bound)}",
-        render.verdict_text(overall(claims)) if claims else "",
+        render.verdict_text(ruled) if claims else "",
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 UNLIMITED = 10_000
 """Columns of an output that is neither a terminal nor has a width in COLUMNS."""
-STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
+STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow", "not judged": "yellow"}
 
 
 class TextOutput:

@@ -10,6 +10,8 @@ from coordinator.execution.sinks import RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import describe_branch, describe_dropped, describe_load, verdict_note
+from coordinator.results.claims import Verdict
+from coordinator.results.reasons import unjudged_word, unserved_words
 from coordinator.results.tables import LISTED_LINKS
 from emunode.model import ALL_RANKS, VECTOR
 from emunode.terminal import first_of, plural
@@ -28,7 +30,11 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
     for line in _run_lines(plan, summary):
         out.print(line, soft_wrap=True)
     if every_claim:
-        render.show_claims([judgement.record() for judgement in result.judgements])
+        word = unjudged_word(summary)
+        records = [judgement.record() for judgement in result.judgements]
+        render.show_claims(
+            [{**each, "verdict": word} if each["verdict"] == Verdict.UNDECIDED else each for each in records]
+        )
         for line in describe_dropped(summary.get("dropped_claims", ()), summary["claims"]):
             out.print(escape(line), soft_wrap=True)
     else:
@@ -120,21 +126,26 @@ def _missing(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
         return
     count = len(plan.topology.data_ranks) - summary["least_contributions"]
     result = "the result with the fewest" if plan.spec.collective in VECTOR else "the result"
+    if plan.algorithm.segments_per_message * plan.spec.messages > 1:
+        # Segments of a result may lack different contributions, and this is the list of one of them.
+        result = f"the segment with the fewest of {result.removesuffix(' with the fewest')}"
+    cause = next((f", by {node['because']}" for node in summary["cut_off"] if node["because"]), "")
     yield escape(
         f"{result} has {summary['least_contributions']:,} of {len(plan.topology.data_ranks):,} contributions, without those "
-        f"of {first_of(labels, SHOWN_NODES, count)}"
+        f"of {first_of(labels, SHOWN_NODES, count)}{cause}"
     )
 
 
 def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield one line per fault that kept healthy nodes from something that was due to them."""
     groups: dict[str | None, list[str]] = {}
-    for node in summary.get("cut_off") or ():
+    # Of a reduction the contributions say it.
+    for node in () if summary.get("missing_contributions") else summary.get("cut_off") or ():
         groups.setdefault(node["because"], []).append(node["label"])
     unlisted = summary.get("cut_off_count", 0) - sum(map(len, groups.values()))
-    what = "without the right value" if summary["corrupt"] else "cut off"
     for number, (because, labels) in enumerate(groups.items(), 1):
         count = len(labels) + (unlisted if number == len(groups) else 0)
-        more = f" and {count - SHOWN_NODES:,} more (see the report)" if count > SHOWN_NODES else ""
         cause = f" by {because}" if because else ""
-        yield escape(f"{what}{cause}, {plural(count, 'node')}: {', '.join(labels[:SHOWN_NODES])}{more}")
+        yield escape(
+            f"{unserved_words(summary)}{cause}, {plural(count, 'node')}: {first_of(labels, SHOWN_NODES, count)}"
+        )

@@ -14,6 +14,7 @@ from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
 from coordinator.networks.base import Network, Progress, StepResult
 from coordinator.planning.plan import Plan
+from coordinator.results.reasons import INTERRUPTED, STEP_LIMIT
 from emunode.engine.rank_set import AlteredCopy, KeptResult
 from emunode.errors import DeadlineError, EmulatorError, RuleError, RunError
 from emunode.model import Step
@@ -110,7 +111,7 @@ async def drive(
     # and then the death of the host is the reason.
     execution.interrupted = stop.requested and not failed_before
     if execution.interrupted:
-        execution.undecided = "interrupted"
+        execution.undecided = INTERRUPTED
     # Before the first step there is no history to keep; a rule that breaks the model is the algorithm's mistake.
     # A missed deadline of a program makes a run undecided, however early.
     elif isinstance(execution.failure, DeadlineError):
@@ -171,7 +172,7 @@ async def run_timed(
         execution.times = network.times
         execution.altered_copies = list(network.altered_copies)
     if not timetable.complete:
-        execution.undecided = f"the step limit of {plan.scenario.step_limit} was reached"
+        execution.undecided = f"{STEP_LIMIT} {plan.scenario.step_limit} was reached"
 
 
 class Collector(Protocol):
@@ -210,7 +211,7 @@ async def take_steps(
         progress("steps", step, 0)
         if is_last(plan, step, result) if steering is None else steering.after_step(step, result):
             return
-    execution.undecided = f"the step limit of {limit} was reached"
+    execution.undecided = f"{STEP_LIMIT} {limit} was reached"
 
 
 async def _wait_for_step(network: Network, steering: Steering, step: Step) -> str | None:

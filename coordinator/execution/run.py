@@ -172,5 +172,6 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: E
         "journal_hash": journal.hash,
         "verdict": str(conclusion.ruling.verdict),
         "undecided_because": conclusion.ruling.undecided,
+        "reason": conclusion.ruling.reason and str(conclusion.ruling.reason),
         "claims": [judgement.record() for judgement in conclusion.ruling.judgements],
     }

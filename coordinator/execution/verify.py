@@ -140,6 +140,7 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
     conclusion = conclude(plan, history, replay=False, derived=derived_claims)
     reason = summary.get("undecided_because")
     cut_short = summary.get("verdict") == Verdict.UNDECIDED and reason != conclusion.ruling.undecided
+    cut_short = cut_short and not left_open(summary, conclusion)
     if cut_short and isinstance(reason, str):
         verification.unchecked.append(
             f"summary.json: the reason of its early end ({shortened(reason)}) does not follow from the journal"
@@ -319,6 +320,9 @@ def _check_summary(run: Recomputed, verification: Verification) -> None:
         "without_effect": faults_without_effect(conclusion.plan), **conclusion.stated(),
         **_host_traffic(run, verification),
     }  # fmt: skip
+    if "reason" not in summary and summary.get("cut_off") != expected["cut_off"]:
+        verification.unchecked.append("summary.json: its version names other causes in cut_off")
+        del expected["cut_off"]
     verification.unchecked += unknown_keys("summary.json", summary, KNOWN | expected.keys())
     for name, value in expected.items():
         if name not in summary and name in RUN_METRICS:
@@ -347,6 +351,12 @@ def _host_traffic(run: Recomputed, verification: Verification) -> Mapping[str, i
     return host_traffic(plan.topology, placement, run.conclusion.measurement.links)
 
 
+def left_open(summary: Mapping[str, Any], conclusion: Conclusion) -> bool:
+    """Return whether a run of an earlier version is undecided because nothing was delivered, as theory predicts."""
+    earlier = "reason" not in summary and str(summary.get("undecided_because")).startswith("nothing was delivered")
+    return earlier and conclusion.ruling.verdict is Verdict.HOLDS
+
+
 def _check_claims(run: Recomputed, verification: Verification) -> None:
     """Check claims and verdict."""
     conclusion, summary = run.conclusion, run.summary
@@ -356,9 +366,11 @@ def _check_claims(run: Recomputed, verification: Verification) -> None:
         return
     if run.open_votes:
         return
-    note = verification.findings.append
+    note, earlier = verification.findings.append, left_open(summary, conclusion)
     expected = {_key(judgement.record()): judgement.record() for judgement in conclusion.ruling.judgements}
     for claim in stored:
+        if earlier and claim.get("verdict") == Verdict.UNDECIDED:
+            continue
         ours = expected.get(_key(claim))
         what = f"{shortened(claim.get('name'))} {shortened(claim.get('relation'))} {shortened(claim.get('predicted'))}"
         if ours is not None:
@@ -374,9 +386,21 @@ def _check_claims(run: Recomputed, verification: Verification) -> None:
     stored_keys = set(map(_key, stored))
     for missing in (claim for key, claim in expected.items() if key not in stored_keys):
         note(f"summary.json: the claim {missing['name']} {missing['relation']} {missing['predicted']} is missing")
-    verdict = str(conclusion.ruling.verdict)
-    if summary.get("verdict") != verdict:
-        note(f"summary.json: verdict is {shortened(summary.get('verdict'))}, and the claims say {verdict}")
+    _check_verdict(run, verification)
+
+
+def _check_verdict(run: Recomputed, verification: Verification) -> None:
+    """Check the verdict, and the reason of an undecided run; earlier runs have no reason."""
+    summary, ruling = run.summary, run.conclusion.ruling
+    if left_open(summary, run.conclusion):
+        verification.unchecked.append("summary.json: its version leaves the verdict open if nothing was delivered")
+        return
+    expected = {"verdict": str(ruling.verdict), "reason": ruling.reason and str(ruling.reason)}
+    for name, value in expected.items():
+        if (name == "verdict" or name in summary) and summary.get(name) != value:
+            verification.findings.append(
+                f"summary.json: {name} is {shortened(summary.get(name))}, and the claims say {value}"
+            )
 
 
 def _key(claim: Mapping[str, Any]) -> str:

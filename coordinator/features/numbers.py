@@ -1,9 +1,9 @@
 """Real numbers: ranks contribute arrays, and the order of every addition decides the bits of their sums."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, Metric, ResolvedRun
 from coordinator.features.number_options import NumberOptions
 from coordinator.scenario.model import DEFAULT_BYTES, MOST_BYTES, OnFailure, Scenario
 from emunode.algorithms.base import Algorithm
@@ -94,6 +94,13 @@ class NumberFeature(Feature):
             _require_small_packets(algorithm)
 
     # --- claims
+
+    def unproven(self, claims: Sequence[Claim], metrics: Mapping[str, Metric], spec: CollectiveSpec) -> str | None:
+        judged = any(claim.name == "worst_error_units" for claim in claims)
+        if not judged or "worst_error_units" in metrics or metrics.get("missing_elements"):
+            return None
+        assert spec.numbers is not None
+        return f"no number for worst error units: a sum is beyond the largest {spec.numbers.type}"
 
     def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[BrokenAssumption]:
         del timeline

@@ -44,6 +44,7 @@ WORDS: Final = (
     "clock",
     "verdict",
     "undecided_because",
+    "reason",
     "journal_hash",
 )
 COUNTS: Final = {
@@ -83,6 +84,8 @@ class RunEntry:
     """Deliveries that were due."""
     verdict: str
     undecided_because: str
+    reason: str
+    """One of four words for an undecided run; empty for others, and for runs of earlier versions."""
     journal_hash: str
     has_picture: bool
     """Whether there was a thumbnail.svg when the summary was read."""

@@ -60,7 +60,7 @@ TABLES: Final[Mapping[str, Columns]] = {
 
 TEXTS: Final = frozenset({
     VERSION_KEY, "topology", "collective", "algorithm", "source", "target", "permutation", "port_model", "driver", "clock",
-    "verdict", "undecided_because", "unjudged", "journal_hash", "branch_of", "branch_hash",
+    "verdict", "undecided_because", "reason", "unjudged", "journal_hash", "branch_of", "branch_hash",
 })  # fmt: skip
 TEXT_LISTS: Final = frozenset({"faults", "without_effect", "fault_searches"})
 RECORD_LISTS: Final = frozenset({"claims", "dropped_claims", "cut_off", "agreement", "bits"})

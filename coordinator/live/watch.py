@@ -26,6 +26,7 @@ from coordinator.live.session import WatchState
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import verdict_note
+from coordinator.results.reasons import unjudged_word
 from coordinator.scenario.command import run_command
 from emunode.model import Step
 
@@ -97,6 +98,7 @@ class Watch:
         news = {
             "verdict": str(result.verdict),
             "because": verdict_note(summary) or None,
+            "unjudged": unjudged_word(summary),
             "hash": summary["journal_hash"],
             "claims": summary["claims"],
             "steps": summary["steps"],

@@ -11,6 +11,7 @@ from coordinator.dependence.size import InexactError
 from coordinator.history.journal import table
 from coordinator.reports.data import RunData
 from coordinator.reports.numbers import show
+from coordinator.results.reasons import unserved_words
 from coordinator.scenario.durations import format_duration
 from emunode.errors import EmulatorError
 from emunode.terminal import plural
@@ -70,7 +71,7 @@ def _effects(fault: Mapping[str, Any], data: RunData, planned: PacketSource, sen
     if unsent:
         words.append(f"{plural(unsent, 'packet')} not sent that {'is' if unsent == 1 else 'are'} without faults")
     if cut:
-        words.append(f"cut off {plural(cut, 'node')}")
+        words.append(f"{unserved_words(data.summary)} {plural(cut, 'node')}")
     return words or ["no effect observed"]
 
 

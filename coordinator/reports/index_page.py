@@ -9,6 +9,7 @@ from markupsafe import Markup
 from coordinator.history.run_index import GENERATOR, REPORT, THUMBNAIL, RunEntry, index_data
 from coordinator.reports import theme
 from coordinator.reports.pages import FOLDER, MARKS, template
+from coordinator.results.reasons import why_undecided
 from emunode.terminal import plural
 
 MOST_SHOWN: Final = 1_000
@@ -74,7 +75,7 @@ def _record(entry: RunEntry) -> dict[str, object]:
         "packets": "" if entry.packets is None else f"{entry.packets:,}",
         "faults": entry.faults,
         "seed": entry.seed,
-        "because": entry.undecided_because,
+        "because": why_undecided(entry.reason, entry.undecided_because),
         "verdict": entry.outcome,
         "mark": MARKS.get(entry.outcome, "?"),
         "folder": f"{folder}/",

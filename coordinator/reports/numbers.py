@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from coordinator.results.reasons import why_undecided
 from emunode.algorithms.base import ListedMessage
 from emunode.model import VECTOR, CollectiveSpec
 from emunode.terminal import plural
@@ -18,8 +19,8 @@ def verdict_note(summary: Mapping[str, Any]) -> str:
 
 
 def _deliveries_note(summary: Mapping[str, Any]) -> str:
-    if because := summary.get("undecided_because"):
-        return str(because)
+    if because := why_undecided(summary.get("reason"), summary.get("undecided_because")):
+        return because
     intact, expected = summary.get("intact_deliveries"), summary.get("expected_deliveries")
     if summary.get("verdict") != "holds" or not isinstance(intact, int) or not isinstance(expected, int):
         return ""
@@ -27,7 +28,10 @@ def _deliveries_note(summary: Mapping[str, Any]) -> str:
     if isinstance(ratio, int | float):
         served = "all of it" if ratio == 1 else f"{ratio:.1%} of it"
         return f"claims hold; the repetition served {served} on what the failures left"
-    return "" if intact >= expected else f"claims hold; {intact:,} of {expected:,} delivered"
+    if intact >= expected:
+        return ""
+    foreseen = "" if intact else ", as predicted, which proves nothing about delivery"
+    return f"claims hold; {intact:,} of {expected:,} delivered{foreseen}"
 
 
 def describe_branch(summary: Mapping[str, Any]) -> str:

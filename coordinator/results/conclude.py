@@ -15,7 +15,7 @@ from coordinator.features.base import Metric
 from coordinator.features.journals.rows import data_hops
 from coordinator.history.lateness import judge_times
 from coordinator.history.timetable import Timetable
-from coordinator.planning.claims import Dropped, dropped_claims
+from coordinator.planning.claims import Dropped, dropped_claims, fault_free_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
     CONFORMANCE,
@@ -37,11 +37,13 @@ from coordinator.results.delivery_times import delivery_records
 from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.faults_in_steps import in_steps
 from coordinator.results.metrics import Measurement, measure
+from coordinator.results.reasons import NO_VOTE_WON, Reason, reason_of_end
 from coordinator.results.run_metrics import own_metrics
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
 from emunode.lazy_dataclass import dataclass
+from emunode.model import FOLDING
 
 if TYPE_CHECKING:
     from coordinator.additions.results import ResultArray
@@ -75,7 +77,9 @@ class Ruling:
     invalid: str | None
     """Why the measurement is invalid, or None. An invalid run enters no statistic."""
     undecided: str | None
-    """Why the run is undecided, or None: it is invalid, or no claim about its deliveries applies."""
+    """Why the run is undecided, or None: it is invalid, no claim about its deliveries applies, or one has no number."""
+    reason: Reason | None
+    """The same in one of four words."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,7 @@ def conclude(
             # Only of a program that plays the nodes and answers differently now, or not at all.
             ended = f"the replay in memory failed: {error}"
     ruling = rule(plan, claims, metrics, ended)
-    unreached = cut_off(plan, measurement)
+    unreached = cut_off(plan, measurement, ended=history.ended is not None)
     return Conclusion(plan, measurement, ruling, unreached, timeline, records, metrics, sifted.dropped, history.results)
 
 
@@ -177,7 +181,7 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
     # `invalid` outweighs `unproven`: the numbers of an invalid run prove nothing either way.
     unproven = invalid or _unproven(plan, claims, metrics)
     # Without faults an algorithm that delivers nothing is wrong.
-    nothing = invalid or (_nothing_delivered(claims, metrics) if plan.faults else None)
+    nothing = invalid or (_nothing_delivered(plan, claims, metrics) if plan.faults else None)
     judgements = [
         # Conformance is about the emulator: it is judged even where nothing was delivered.
         each
@@ -190,8 +194,19 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
     # Other claims may hold in a run without deliveries; that must not make the run a success.
     if unproven and verdict is Verdict.HOLDS:
         verdict = Verdict.UNDECIDED
-    undecided = unproven if verdict is Verdict.UNDECIDED else None
-    return Ruling(judgements, verdict, invalid, undecided)
+    if verdict is not Verdict.UNDECIDED:
+        return Ruling(judgements, verdict, invalid, None, None)
+    if ended:
+        return Ruling(judgements, verdict, invalid, unproven, reason_of_end(ended))
+    if unproven:
+        return Ruling(judgements, verdict, invalid, unproven, Reason.THEORY)
+    return Ruling(judgements, verdict, invalid, _unmeasured(judgements), Reason.NOT_JUDGED)
+
+
+def _unmeasured(judgements: Sequence[Judgement]) -> str:
+    """Return which claims have no measurement, in words."""
+    names = [each.claim.name for each in judgements if each.verdict is Verdict.UNDECIDED]
+    return f"no number for {', '.join(dict.fromkeys(names)).replace('_', ' ')}" if names else "no claim"
 
 
 def _why_not(plan: Plan, claim: Claim, ended: str | None, invalid: str | None, nothing: str | None) -> str | None:
@@ -217,7 +232,7 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
         # reason.
         if metrics.get("root_failed_nodes"):
             return f"{root}: {metrics['root_failed_nodes']} nodes agreed on that, and ended with the error root-failed"
-        return reason if metrics["intact_deliveries"] else f"{_nothing_delivered((), metrics)}: {reason}"
+        return reason if metrics["intact_deliveries"] else f"{_nothing_delivered(plan, (), metrics)}: {reason}"
     # A ratio over no expected delivery has no value.
     if not metrics["expected_deliveries"]:
         return "no healthy node is left to deliver to"
@@ -230,19 +245,43 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
         if reason := feature.unproven(claims, metrics, plan.spec):
             return reason
     if any(claim.name in DELIVERY for claim in claims):
-        return _nothing_delivered(claims, metrics) if plan.faults else None
+        return _nothing_delivered(plan, claims, metrics) if plan.faults else None
     where = "under these faults" if plan.harmful_faults else f"to {plan.spec.algorithm}"
-    return _nothing_delivered(claims, metrics) or f"no claim about delivery applies {where}"
+    # A protocol may be the reason, and not the algorithm: then an assumption of its claims fails.
+    dropped = () if plan.harmful_faults else claims_of(plan).dropped
+    where = next((f"here: {each.because}" for each in dropped if each.claim.name in DELIVERY), where)
+    return _nothing_delivered(plan, claims, metrics) or f"no claim about delivery applies {where}"
 
 
-def _nothing_delivered(claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
-    """Return why the run proves nothing although it ended, or None. Results without all contributions are judged by
-    their number.
-    """
-    if any(claim.name == "least_contributions" for claim in claims):
-        return None
+def _nothing_delivered(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
+    """Return why the run proves nothing although it ended, or None; what a claim predicts is decided, also this."""
     if metrics["intact_deliveries"] or metrics.get("final_delivery_ratio"):
         return None
-    if metrics["corrupt"]:
-        return "nothing was delivered intact: only altered copies arrived"
-    return "nothing was delivered at all"
+    # Of an algorithm that claims no delivery without faults either, faults explain nothing.
+    delivers = any(claim.name in DELIVERY and claim.predicted for claim in fault_free_claims(plan).kept)
+    if delivers and _nothing_is_foreseen(claims, len(plan.topology.data_ranks)):
+        return None
+    if plan.spec.collective in FOLDING:
+        return "no result has the contributions of all nodes, each once and unaltered"
+    if metrics.get("elected_wrong"):
+        return "no vote elected the right value"
+    if metrics.get("elected_none"):
+        return NO_VOTE_WON
+    return (
+        "nothing was delivered intact: only altered copies arrived"
+        if metrics["corrupt"]
+        else "nothing was delivered at all"
+    )
+
+
+def _nothing_is_foreseen(claims: Sequence[Claim], contributors: int) -> bool:
+    """Return whether a claim predicts that no delivery is right, or no result complete, and none predicts a delivery."""
+    known = [claim for claim in claims if claim.name in DELIVERY and not isinstance(claim.predicted, tuple)]
+    partial = any(claim.name == "least_contributions" and _at_most(claim, contributors - 1) for claim in known)
+    counts = [claim for claim in known if claim.name != "least_contributions"]
+    some = any(claim.relation != "<=" and claim.predicted for claim in counts)
+    return not some and (partial or any(_at_most(claim, 0) for claim in counts))
+
+
+def _at_most(claim: Claim, most: int) -> bool:
+    return claim.relation != ">=" and claim.predicted <= most  # type: ignore[operator]  # no list

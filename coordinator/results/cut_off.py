@@ -9,7 +9,7 @@ from coordinator.results.claims import broken_root
 from coordinator.results.metrics import Measurement
 from emunode.algorithms.base import Dependence
 from emunode.faults.effects import Place
-from emunode.faults.kinds import Fault
+from emunode.faults.kinds import Fault, Moment
 from emunode.lazy_dataclass import dataclass
 from emunode.model import Rank
 
@@ -37,14 +37,17 @@ class CutOff:
         }
 
 
-def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
-    """Return the healthy nodes that miss a message, each with the responsible faults."""
+def cut_off(plan: Plan, measurement: Measurement, *, ended: bool = False) -> CutOff:
+    """Return the healthy nodes that miss a message, each with the responsible faults.
+
+    A run that `ended` early served them not yet, and names no cause.
+    """
     ranks, label = measurement.cut_off, plan.topology.label
     counted = "least_contributions" in measurement.metrics
     missing = [label(rank) for rank in measurement.missing[:LISTED_NODES]] if counted else None
     if not ranks:
         return CutOff((), 0, missing)
-    because = _cause(plan)
+    because = (lambda _: None) if ended else _cause(plan, measurement)
     return CutOff([(label(rank), because(rank)) for rank in ranks[:LISTED_NODES]], len(ranks), missing)
 
 
@@ -54,15 +57,16 @@ def faults_without_effect(plan: Plan) -> list[str]:
     return [spec for spec, records in _texts(plan) if effective.isdisjoint(records)]
 
 
-def _cause(plan: Plan) -> Callable[[Rank], str | None]:
-    """Return a function from a rank to the faults that cut it off: the only fault, or the faults that block its paths."""
+def _cause(plan: Plan, measurement: Measurement) -> Callable[[Rank], str | None]:
+    """Return a function from a rank to the faults that blocked its paths; None where they cannot be determined."""
     faults = dict(_texts(plan))
-    effective = set(plan.effective_faults)
-    # Faults that cannot cost a delivery, such as a rate of 0, are not named as causes.
-    breaking = [spec for spec, records in faults.items() if any(map(_breaks, effective.intersection(records)))]
-    # With one fault, or none as in a run that was interrupted, there is nothing to find out.
-    if len(breaking) < 2:
-        return lambda _: breaking[0] if breaking else None
+    # A fault that begins after the last step, cannot cost a delivery or only slows down is no cause.
+    began = {fault for fault in plan.effective_faults if _began(fault, measurement)}
+    breaking = [spec for spec, records in faults.items() if any(map(_breaks, began.intersection(records)))]
+    single = len(breaking) == 1 and not any(fault.slows for fault in began)
+    if single and not plan.algorithm.negative_control:
+        # An algorithm that serves every node without faults, and one fault: nothing else is different.
+        return lambda _: breaking[0]
     outages = plan.outages
     # The blame follows from the schedule only where losses are exact.
     exact = plan.algorithm.dependence is not Dependence.QUEUED and plan.exact_steps
@@ -92,6 +96,12 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
 def _texts(plan: Plan) -> Iterable[tuple[str, Sequence[Fault]]]:
     """Return each text of a fault in the scenario with its records."""
     return zip(plan.scenario.fault, plan.records, strict=True)
+
+
+def _began(fault: Fault, measurement: Measurement) -> bool:
+    """Return whether a fault began before the run ended; of a fault at a time it is not known."""
+    steps = measurement.metrics["steps"]
+    return isinstance(fault.step, Moment) or not isinstance(steps, int) or fault.step <= steps
 
 
 def _breaks(fault: Fault) -> bool:

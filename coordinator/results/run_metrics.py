@@ -70,8 +70,8 @@ TAKEN: Final = frozenset(
     {
         "order", "degree", "diameter", "hosts", "blocks", "segments_per_tree", "faults", "fault_searches", "without_effect",
         "agreement", "wall_seconds", "setup_seconds", "network_read_seconds", "links_opened",
-        *HOST_TRAFFIC, "journal_rows", "journal_hash", "verdict", "undecided_because", "claims", "dropped_claims", "cut_off",
-        "cut_off_count", "missing_contributions", "version", "violated", "unjudged",
+        *HOST_TRAFFIC, "journal_rows", "journal_hash", "verdict", "undecided_because", "reason", "claims",
+        "dropped_claims", "cut_off", "cut_off_count", "missing_contributions", "version", "violated", "unjudged",
     }
 )  # fmt: skip
 """Keys of `summary.json` and of rows that are no metrics."""

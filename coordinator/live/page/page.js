@@ -226,7 +226,7 @@ const EVENTS = {
     if (!news.claims) return;
     at("measured-title").textContent = "measured";
     at("claims").classList.remove("earlier");
-    listClaims(at("claims"), news.claims, true);
+    listClaims(at("claims"), news.claims, true, news.unjudged);
     at("command").textContent = news.command;
     at("result").textContent = `Journal ${news.hash}` + (news.path ? `; run directory ${news.path}` : "");
   },

@@ -60,10 +60,10 @@ export function listFaults(list, specs, faults, next) {
   if (!steps.length) list.replaceChildren(element("li", { class: "later" }, "none"));
 }
 
-export function listClaims(body, claims, final) {
+export function listClaims(body, claims, final, unjudged) {
   body.replaceChildren(...claims.map(({ name, relation, predicted, measured, source, verdict }) => {
     const sign = { "==": "", "<=": "≤ ", ">=": "≥ " }[relation];
-    const ruled = final ? ` ${{ holds: "✓", violated: "✗", undecided: "?" }[verdict]} ${verdict}` : "";
+    const ruled = final ? ` ${{ holds: "✓", violated: "✗", undecided: "?" }[verdict]} ${verdict === "undecided" ? unjudged : verdict}` : "";
     return element("tr", { title: source },
       element("th", { scope: "row" }, name.replaceAll("_", " ")), element("td", {}, sign + show(predicted)),
       element("td", final ? { class: verdict } : {}, show(measured) + ruled));

@@ -15,6 +15,7 @@ from coordinator.reports.interactive.packing import pack
 from coordinator.reports.interactive.parents import Parents, parents_of
 from coordinator.reports.layout import Layout
 from coordinator.reports.scene.nodes import giving
+from coordinator.results.reasons import unserved_words
 from emunode.lazy_dataclass import dataclass
 from emunode.topologies.base import Topology
 
@@ -58,6 +59,7 @@ class NodeData:
             "trees": self.trees.record() if self.trees else None,
             "faults": [_fault(record, row) for record, row in zip(self.data.faults, faults, strict=False)],
             "cutOff": {rank_of[label]: because or "" for label, because in cut_off.items() if label in rank_of},
+            "unserved": unserved_words(self.data.summary).capitalize(),
         }
 
 

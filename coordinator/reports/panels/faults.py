@@ -16,6 +16,7 @@ from coordinator.reports.panels.base import Report
 from coordinator.reports.scene.votes import State, Votes
 from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
+from coordinator.results.reasons import unserved_words
 from coordinator.scenario.durations import format_duration
 from coordinator.stored.reading import parse_json, read_text
 from emunode.errors import ScenarioError
@@ -90,6 +91,7 @@ def cut_off_panel(report: Report) -> Markup | None:
         count=f"{lost.count:,}",
         groups=_by_cause(lost.nodes),
         altered=report.votes is not None,
+        words=unserved_words(report.data.summary).capitalize(),
         more=lost.count - len(lost.nodes),
     )
 

@@ -8,9 +8,10 @@ from coordinator.reports.data import RunData
 from coordinator.reports.numbers import describe_dropped, show, show_seconds
 from coordinator.reports.pages import MARKS, fragment
 from coordinator.reports.panels.base import Report
+from coordinator.results.reasons import unjudged_word
 
 SHOWN_ELSEWHERE = {
-    "claims", "dropped_claims", "verdict", "undecided_because", "unjudged", "faults", "cut_off", "cut_off_count",
+    "claims", "dropped_claims", "verdict", "undecided_because", "reason", "unjudged", "faults", "cut_off", "cut_off_count",
     "agreement",
 }  # fmt: skip
 
@@ -68,6 +69,7 @@ def _claims(data: RunData) -> list[dict[str, object]]:
             "ratio": "" if claim.get("ratio") is None else show(claim["ratio"]),
             "derived": claim.get("derived") is True,
             "verdict": verdict,
+            "word": unjudged_word(data.summary) if verdict == "undecided" else verdict,
             "mark": MARKS.get(verdict, "?"),
             "source": str(claim.get("source") or ""),
         })  # fmt: skip

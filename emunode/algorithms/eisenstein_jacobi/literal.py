@@ -193,7 +193,7 @@ class PrintedBroadcast(LiteralAlgorithm):
         network, messages = self.network, self.spec.messages
         # Line 6 turns the axis of sector 4 into sector 5, and misses floor(D^2/4) nodes of each dimension.
         missed = network.order - (network.modulus - self.length**2 // 4) ** network.dimensions
-        erratum = f"; erratum: line 6 of Algorithm 1 misses {missed:,} nodes" if missed else ""
+        erratum = f"; erratum: line 6 of Algorithm 1 misses {plural(missed, 'node')}" if missed else ""
         source = f"{self.citation}: every node receives the message{erratum}"
         return [
             Claim("intact_deliveries", (network.order - 1) * messages, "==", source),

@@ -56,23 +56,29 @@ def test_status_1_is_for_a_violated_claim(call: Call, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("flags", "because"),
+    ("flags", "because", "reason"),
     [
-        ("--messages 5 --step-limit 3", "the step limit of 3 was reached"),
+        ("--messages 5 --step-limit 3", "the step limit of 3 was reached", "not yet served"),
         (
             "--fault crash:123@1",
             "nothing was delivered at all: the source 123 is crashed, and theory makes no claim about that",
+            "undecided by theory",
         ),
-        ("--fault crash:123@2", "the source 123 is crashed, and theory makes no claim about that"),
+        (
+            "--fault crash:123@2",
+            "the source 123 is crashed, and theory makes no claim about that",
+            "undecided by theory",
+        ),
     ],
     ids=["step limit", "nothing delivered", "source"],
 )
-def test_status_3_is_for_undecided_runs(call: Call, flags: str, because: str) -> None:
+def test_status_3_is_for_undecided_runs(call: Call, flags: str, because: str, reason: str) -> None:
     ended = call(f"{FLOOD} {flags}")
     assert ended.status == 3
-    assert f"verdict: undecided ({because})" in ended.out
+    assert f"verdict: undecided ({reason.removeprefix('undecided ')}: {because})" in ended.out
     again = call(f"{FLOOD} {flags} --json")
     assert (again.status, again.data["verdict"], again.data["undecided_because"]) == (3, "undecided", because)
+    assert again.data["reason"] == reason
     assert {claim["verdict"] for claim in again.data["claims"]} <= {"undecided"}
 
 

@@ -210,7 +210,7 @@ def test_altered_copies_and_votes_have_the_colours_of_reports(page: Browser, sta
     summary = run.run()
     final = run.colours(places)
     ended = {name: (predicted, measured) for name, predicted, measured in page.evaluate(figures)}
-    assert ended["elected wrong"] == ("21", "21 ? undecided")
+    assert ended["elected wrong"] == ("21", "21 ✓ holds")
     journal = pl.read_parquet(f"{summary['path']}/journal.parquet").filter(
         pl.col("outcome").is_in(["first", "duplicate", "corrupt"])
     )

@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 
 from coordinator.history.journal import sorted_records, table
+from coordinator.reports.numbers import verdict_note
 from coordinator.results.metrics import measure
+from coordinator.results.reasons import unserved_words
 from emunode.topologies.registry import parse_topology
 from tests.scenarios import Case
 from tests.support import failures, played, run_scenario
@@ -42,7 +44,12 @@ def test_three_copies_do_not_tolerate_two_byzantine_nodes(tmp_path: Path) -> Non
 def test_majority_with_a_byzantine_node_and_a_crash() -> None:
     both = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134", "crash:3214@1"])
     assert both.summary["elected_none"] == 21
-    assert both.summary["undecided_because"] == "nothing was delivered intact: only altered copies arrived"
+    assert (both.verdict, both.summary["intact_deliveries"]) == ("holds", 0)
+    assert (
+        verdict_note(both.summary)
+        == "claims hold; 0 of 21 delivered, as predicted, which proves nothing about delivery"
+    )
+    assert unserved_words(both.summary) == "no value won: votes tied"
     # Theory needs faults that last from the first step on; of others the schedule tells the outcome.
     later = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134@3", "crash:3214@1"])
     assert later.verdict == "holds"

@@ -43,7 +43,7 @@ function facts(run, node, step) {
     const kind = fault.kind[0].toUpperCase() + fault.kind.slice(1);
     lines.push(`${step < fault.step ? "Later: " : ""}${kind}${where} from step ${fault.step}` + (fault.words ? ` (${fault.words})` : "") + ".");
   }
-  if (node in run.cutOff) lines.push(run.cutOff[node] ? `Cut off by ${run.cutOff[node]}.` : "Cut off: it did not receive everything due.");
+  if (node in run.cutOff) lines.push(run.cutOff[node] ? `${run.unserved} by ${run.cutOff[node]}.` : `${run.unserved}: it did not receive everything due.`);
   if (nodes && nodes.states[nodes.state[node]] !== "alive") lines.push(`State at the end: ${nodes.states[nodes.state[node]]}.`);
   return lines;
 }

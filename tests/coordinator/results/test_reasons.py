@@ -1,0 +1,115 @@
+"""Reasons of undecided runs, and the words for nodes that were not served: the same everywhere."""
+
+import pytest
+
+import coordinator as tb
+from coordinator.reports.numbers import verdict_note
+from coordinator.results.reasons import Reason, reason_of_end, unserved_words, why_undecided
+from tests.command_line import Call
+from tests.scenarios import Case
+
+EDT = "star:4 broadcast edt"
+REDUCE = "star:4 reduce edt"
+GREEDY = "star:4 broadcast greedy-tree"
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [
+        ("interrupted", Reason.INTERRUPTED),
+        ("it was ended from its page before its last step", Reason.INTERRUPTED),
+        ("it was paused before step 3 for more than 1800 s without a request", Reason.INTERRUPTED),
+        ("the step limit of 5 was reached", Reason.NOT_SERVED),
+        ("host 1 died", Reason.NOT_JUDGED),
+        ("the machine was late by 7.0% of the intended time, allowed are 5.0%", Reason.NOT_JUDGED),
+    ],
+)
+def test_every_early_end_has_a_reason(ended: str, reason: Reason) -> None:
+    assert reason_of_end(ended) is reason
+
+
+def test_earlier_runs_have_no_reason() -> None:
+    assert why_undecided(None, "the step limit of 5 was reached") == "the step limit of 5 was reached"
+    assert why_undecided("interrupted", "interrupted") == "interrupted"
+    assert why_undecided(None, None) == ""
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "reason", "words", "causes"),
+    [
+        # 21 right copies and 21 forged ones: no value has more than half of the votes.
+        (Case(EDT, "crash:4231@2", "byzantine:2134", x=3), "holds", None, "no value won: votes tied", {None}),
+        (Case(EDT, "byzantine:2134", x=2), "holds", None, "no value won: votes tied", {"byzantine:2134"}),
+        (Case(GREEDY, "crash:2134@1"), "holds", None, "cut off", {"crash:2134@1"}),
+        (Case(GREEDY, "byzantine:2134"), "holds", None, "without the right value", {"byzantine:2134"}),
+        # A crash alters nothing, however many partial sums lack its contribution.
+        (Case(REDUCE, "crash:2134@1"), "holds", None, "without all contributions", {"crash:2134@1"}),
+        (
+            Case(REDUCE, "crash:2134@1", "crash:3214@1"),
+            "holds", None, "without all contributions", {"crash:2134@1, crash:3214@1"},
+        ),
+        (Case(REDUCE, "byzantine:2134"), "holds", None, "without the right value", {"byzantine:2134"}),
+        # The fault begins after the run has ended.
+        (
+            Case("hypercube:3 broadcast sbt", "crash:001@15", messages=20, step_limit=5),
+            "undecided", Reason.NOT_SERVED, "not yet served", {None},
+        ),
+        # The printed algorithm misses 0,-2 without faults too.
+        (
+            Case("ej:2+3 broadcast improved-printed", "crash:2,-1@1"),
+            "undecided", Reason.THEORY, "cut off", {None},
+        ),
+        (
+            Case("hypercube:3 broadcast sbt", "loss:*:0.3", repair="next-port", heal_at=8, seed=1),
+            "undecided", Reason.THEORY, "cut off", {"loss:*:0.3@1-7"},
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else None,
+)  # fmt: skip
+def test_words_follow_from_the_schedule(
+    case: Case, verdict: str, reason: Reason | None, words: str, causes: set[str | None]
+) -> None:
+    summary = case.summary
+    assert (summary["verdict"], summary["reason"], unserved_words(summary)) == (verdict, reason, words)
+    assert {node["because"] for node in summary["cut_off"]} == causes
+    if verdict == "holds" and not summary["intact_deliveries"]:
+        assert verdict_note(summary).endswith("delivered, as predicted, which proves nothing about delivery")
+
+
+def test_without_its_causes_a_node_is_served() -> None:
+    """Without any one of three crashes, exactly the nodes that name it are served: checked by runs."""
+    faults = ["crash:2134@1", "crash:3412@2", "down:1234~3214@2"]
+    missed = {node["label"]: node["because"] for node in Case(GREEDY, *faults).summary["cut_off"]}
+    assert missed
+    for label, because in missed.items():
+        rest = [fault for fault in faults if fault not in because.split(", ")]
+        assert label not in {node["label"] for node in Case(GREEDY, *rest).summary["cut_off"]}
+
+
+def test_a_run_that_ends_early_says_so_everywhere(call: Call) -> None:
+    run = (
+        "run --topology hypercube:3 --collective broadcast --algorithm sbt --messages 20 --driver memory --step-limit 5"
+    )
+    shown = call(f"{run} --out early")
+    assert "4 claims not judged" not in shown.out
+    assert "claims not judged: the step limit of 5 was reached; --claims lists them" in shown.out
+    assert "not yet served, 7 nodes: " in shown.out
+    assert "verdict: undecided (not yet served: the step limit of 5 was reached)" in shown.out
+    assert "cut off" not in shown.out
+    listed = call(f"{run} --claims")
+    assert "undecided" not in listed.out.partition("verdict: ")[0]
+    assert "not judged" in listed.out
+    opened = tb.Run.read("early")
+    assert (opened.verdict, opened.reason) == ("undecided", "not yet served")
+    page = opened.report().html
+    assert "Undecided: not yet served: the step limit of 5 was reached" in page
+    assert "Not yet served" in page
+    assert "Cut off" not in page.partition("<script")[0]
+    assert call("verify early").status in (0, 3)
+
+
+def test_counts_of_claims_are_plain_english(call: Call) -> None:
+    none = call(
+        "run --topology ej:2+3 --collective broadcast --algorithm improved-printed --driver memory --fault crash:2,-1@1"
+    )
+    assert "the only claim holds; --claims lists them" in none.out
