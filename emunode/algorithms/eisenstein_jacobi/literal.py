@@ -15,6 +15,7 @@ from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.registry import register
+from emunode.terminal import plural
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.base import CACHE_ENTRIES, require
