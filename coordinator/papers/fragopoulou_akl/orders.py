@@ -14,7 +14,7 @@ from coordinator.papers.fragopoulou_akl.lemmas import surpluses
 from coordinator.papers.fragopoulou_akl.report_1993 import total_distance
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import network_name, networks
 from coordinator.papers.growth import SIZES, ratios, spread, status
-from coordinator.papers.run_cache import RunCache
+from coordinator.papers.run_cache import CachedRun, RunCache
 from coordinator.papers.tables import VERDICT, Table, compared, notes, printed
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
@@ -66,15 +66,7 @@ def _measured(cache: RunCache, order: Mapping[str, str], n: int) -> Iterator[dic
 def _on_network(cache: RunCache, order: Mapping[str, str], network: Topology, x: int) -> dict[str, object]:
     """Return one order on one network: the formula of the algorithm, or the lower bound of the time on C_k, and a run."""
     on_star = isinstance(network, StarGraph)
-    trial = cache.run(
-        network,
-        order["collective"],
-        order["algorithm"] if on_star else "nesbt",
-        port_model="all-port",
-        message_bytes=MESSAGE_BYTES,
-        packet_limit=MESSAGE_BYTES,
-        redundancy=x,
-    )
+    trial = run_whole_messages(cache, network, order["collective"], order["algorithm"] if on_star else "nesbt", x)
     if on_star:
         predicted = evaluate(order["S_n"], n=x + 1, f=factorial(x + 1), depths=sum_of_depths(x + 1))
     else:
@@ -83,6 +75,12 @@ def _on_network(cache: RunCache, order: Mapping[str, str], network: Topology, x:
     timed = order["quantity"] == "time"
     measured = trial.number("startups" if timed else "segments")
     return compared(int(predicted), measured, trial, relation=">=" if timed and not on_star else "==")
+
+
+def run_whole_messages(cache: RunCache, network: Topology, collective: str, algorithm: str, x: int) -> CachedRun:
+    """Run an algorithm over x trees, all-port, with packets of at most one message."""
+    sizes = {"message_bytes": MESSAGE_BYTES, "packet_limit": MESSAGE_BYTES, "redundancy": x}
+    return cache.run(network, collective, algorithm, port_model="all-port", **sizes)
 
 
 def _evaluated(order: Mapping[str, str]) -> dict[str, object]:

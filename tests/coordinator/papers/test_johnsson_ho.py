@@ -1,10 +1,11 @@
 """Reproductions of Johnsson and Ho: printed numbers, runs, and detection of wrong prints."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import pi
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 import pytest
@@ -38,7 +39,7 @@ from coordinator.papers.johnsson_ho.common import (
     printed_times,
 )
 from coordinator.papers.run_cache import CachedRun, RunCache, open_run_cache
-from coordinator.papers.tables import ERRATUM, Table
+from coordinator.papers.tables import ERRATUM, Table, printed
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
 from emunode.errors import ScenarioError
@@ -46,6 +47,7 @@ from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from tests.command_line import ROOT
 from tests.paper_support import Sections, figures_of, golden, require_sound, table_at, table_in, tables_of
 
 REPRODUCTIONS = (
@@ -505,3 +507,45 @@ def test_the_rule_of_section_8_2_by_hand() -> None:
     assert routing.forwarded(0b0001, 0, 4) == {1, 2, 3}
     assert (routing.base(0b0110, 4), routing.base(0b1000, 4)) == (1, 3)
     assert routing.towards(0b0010, 0b0110, 4) == 2
+
+
+NUMBERED: Final = {
+    "lemma": [*(f"3.{number}" for number in range(1, 29)), "5.1", "6.1", "7.1"],
+    "theorem": [
+        "3.1",
+        "3.2",
+        "3.3",
+        "3.4",
+        "4.1",
+        "4.2",
+        "4.3",
+        "6.1",
+        "6.2",
+        *(f"7.{number}" for number in range(1, 7)),
+    ],
+    "corollary": ["3.1", "3.2", "3.3", "3.4", "3.5", "6.1", "6.2", "7.1"],
+}
+"""The numbered statements of the report, as its text has them."""
+
+
+def numbers_after(kind: str, text: str) -> set[str]:
+    """Return the numbers that a text names after "lemma", "lemmas", ..: single ones and ranges, as "3.1 to 3.15, 3.17"."""
+    named: set[str] = set()
+    for words in re.findall(
+        rf"(?i)\b{kind}s? ((?:\d\.\d+(?:, | and | to )?)+)", text.replace("corollaries", "corollary")
+    ):
+        named |= set(re.findall(r"\d\.\d+", words))
+        for chapter, first, last in re.findall(r"(\d)\.(\d+) to \d\.(\d+)", words):
+            named |= {f"{chapter}.{number}" for number in range(int(first), int(last) + 1)}
+    return named
+
+
+@pytest.mark.parametrize("kind", NUMBERED)
+def test_every_numbered_statement_has_a_row_or_a_reason(kind: str) -> None:
+    reasons = [row["item"] for row in printed("not_reproduced") if row["reproduction"].startswith("johnsson-ho")]
+    rows = [row["statement"] for row in printed("johnsson_ho_lemmas")]
+    folder = ROOT / "coordinator" / "papers" / "johnsson_ho"
+    titles = [title for path in folder.glob("*.py") for title in re.findall(r'\bTable\(\s*"([^"]+)"', path.read_text())]
+    notes = (folder.parent / "data" / "johnsson_ho.toml").read_text()
+    named = set().union(*(numbers_after(kind, text) for text in [*reasons, *rows, *titles, notes]))
+    assert set(NUMBERED[kind]) - named == set()
