@@ -114,8 +114,11 @@ class SweepPoint:
     def key(self) -> str:
         """A digest of everything that decides the run."""
         topology = self.plan.topology
-        network = topology.sha256 if isinstance(topology, TableTopology) else topology.name
-        values = self.plan.scenario.model_dump(mode="json", exclude={"name"})
+        network, left_out = topology.name, {"name"}
+        if isinstance(topology, TableTopology):
+            # A network from a file counts by its content, wherever the file is.
+            network, left_out = topology.sha256, left_out | {"topology", "network_sha256", "relabel"}
+        values = self.plan.scenario.model_dump(mode="json", exclude=left_out)
         return sha256(json.dumps([network, values], sort_keys=True).encode()).hexdigest()
 
 
@@ -349,7 +352,9 @@ def points_of(
         try:
             scenario = make_scenario(given)
             check(scenario)
-            points.append(SweepPoint(make_plan(scenario), form, number, varied))
+            plan = make_plan(scenario)
+            shown = plan.topology.name if isinstance(plan.topology, TableTopology) else form
+            points.append(SweepPoint(plan, shown, number, varied))
         except ScenarioError as error:
             refused.setdefault(algorithm, error)
             setting = "".join(f" {field}={value}" for field, value in varied.items())

@@ -278,3 +278,13 @@ def test_pages_name_files_wherever_they_are_verified(
     command = unescape(re.findall(r"<code>coordinator (run [^<]*)</code>", Path("campaign.html").read_text())[0])
     assert call(command, "--out", "again").status in (0, 3)
     forget_plugins()
+
+
+def test_sweeps_of_files_verify_wherever_they_are(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("square.edges").write_text("a b\nb c\nc d\nd a\n")
+    line = "sweep --collective broadcast --algorithm bfs-tree"
+    for name in ("square.edges", Path("square.edges").absolute()):
+        assert call(f"{line} --topology file:{name},ring:4 --out made").status == 0
+        assert call("verify made").out.startswith("made: verified: 2 runs, 2 of them made again")
+    monkeypatch.chdir("made")
+    assert call("verify .").status == 0
