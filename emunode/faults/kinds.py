@@ -331,7 +331,7 @@ class Duplicate(RatedFault):
 @register
 @dataclass(frozen=True)
 class Delay(LinkFault):
-    """A packet crosses `steps` steps later; under the timed clock it arrives later by that many of its durations."""
+    """A packet crosses `steps` steps later; under the timed clock by that many times startup + bytes x per_byte."""
 
     steps: int
     last: Step = FOREVER

@@ -80,6 +80,11 @@ def test_a_delayed_packet_frees_its_port_before_it_arrives() -> None:
     assert sent("delay:000>001:2 crash:001@20ms") == (None, [arriving], START + 4 * MS)
 
 
+def test_a_delay_is_measured_in_durations_without_slowness() -> None:
+    """Three times 4 ms on the link, and two times 4 ms after it."""
+    assert sent("slow:000:3 delay:000>001:2") == (crossing(20, step=STEP + 2), [], START + 12 * MS)
+
+
 def test_a_withheld_packet_leaves_its_port_free() -> None:
     assert sent("silent:000") == (None, [Departure(START, START, 0, STEP, SEGMENTS)], None)
 
