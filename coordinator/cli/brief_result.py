@@ -37,7 +37,9 @@ def show_brief(judgements: Sequence[Judgement], summary: Mapping[str, Any]) -> N
     out, unjudged = render.console(), unjudged_word(summary)
     cells = [_cells(name, claims, _measured(name, claims, summary), unjudged) for name, claims in rows.items()]
     cells += [_cells(each.claim.name.replace("_", " "), [each], show(each.measured), unjudged) for each in failed]
-    out.table(("", "measured", "predicted", "bound", "verdict"), cells)
+    # After a failure the collective may be repeated, and the lines below tell of the repetition.
+    which = "" if summary.get("repetition_steps") is None else "first run, abandoned"
+    out.table((which, "measured", "predicted", "bound", "verdict"), cells)
     for claim in (each.claim for each in judgements if each.claim.condition and each.claim.name in MAIN):
         out.print(escape(claim.sentence), soft_wrap=True)
     for each in judgements:

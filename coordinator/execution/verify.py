@@ -366,11 +366,13 @@ def _check_claims(run: Recomputed, verification: Verification) -> None:
         return
     if run.open_votes:
         return
-    note, earlier = verification.findings.append, left_open(summary, conclusion)
+    note = verification.findings.append
     expected = {_key(judgement.record()): judgement.record() for judgement in conclusion.ruling.judgements}
+    if left_open(summary, conclusion):
+        # Its claims are compared but for their verdicts.
+        judged = {key: {"verdict": each["verdict"]} for key, each in expected.items()}
+        stored = [claim | judged.get(_key(claim), {}) for claim in stored]
     for claim in stored:
-        if earlier and claim.get("verdict") == Verdict.UNDECIDED:
-            continue
         ours = expected.get(_key(claim))
         what = f"{shortened(claim.get('name'))} {shortened(claim.get('relation'))} {shortened(claim.get('predicted'))}"
         if ours is not None:

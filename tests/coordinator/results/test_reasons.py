@@ -1,5 +1,9 @@
 """Reasons of undecided runs, and the words for nodes that were not served: the same everywhere."""
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 import coordinator as tb
@@ -113,3 +117,54 @@ def test_counts_of_claims_are_plain_english(call: Call) -> None:
         "run --topology ej:2+3 --collective broadcast --algorithm improved-printed --driver memory --fault crash:2,-1@1"
     )
     assert "the only claim holds; --claims lists them" in none.out
+
+
+@pytest.mark.parametrize("finite", [0, 1], ids=["all sums overflow", "one sum is finite"])
+def test_an_overflow_is_undecided_with_a_reason(finite: int, tmp_path: Path) -> None:
+    """Eight times 2e38 is beyond the largest float32, 3.4e38; one finite sum does not hide the others."""
+    data = np.full((8, 4), 2e38, np.float32)
+    data[:, :finite] = 1.0
+    np.save(tmp_path / "large.npy", data)
+    case = Case("hypercube:3 reduce sbt", values="float32", data=str(tmp_path / "large.npy"))
+    summary = case.summary
+    assert (summary["verdict"], summary["reason"]) == ("undecided", Reason.THEORY)
+    assert summary["undecided_because"] == "no number for worst error units: a sum is beyond the largest float32"
+    open_claims = [each["name"] for each in summary["claims"] if each["verdict"] == "undecided"]
+    assert open_claims == ["worst_error_units"]
+
+
+def test_an_abandoned_run_is_called_so_above_its_numbers(call: Call) -> None:
+    shrink = "--fault crash:213@1 --fault-knowledge detect:1 --on-failure shrink"
+    shown = call(f"run --topology star:3 --collective broadcast --algorithm flood --driver memory {shrink}").out
+    heading = next(line for line in shown.splitlines() if "measured" in line)
+    assert heading.split("measured")[0].strip() == "first run, abandoned"
+
+
+def test_a_timed_repetition_blames_the_detector() -> None:
+    """K h is too small for a perfect detector; the crashes are after the end."""
+    case = Case(
+        "complete:5 broadcast bfs-tree", "crash:3@1s", "crash:4@1s",
+        clock="timed", startup="1ms", fault_knowledge="detect:1", keep_alive="5ms", on_failure="shrink",
+    )  # fmt: skip
+    assert case.summary["without_effect"] == ["crash:3@1s", "crash:4@1s"]
+    because = case.summary["undecided_because"]
+    assert because is None or "bfs-tree" not in because, because
+
+
+@pytest.mark.parametrize("faults", [["crash:2134@1", "crash:3214@1", "crash:4231@1"], ["crash:4321@1"]])
+def test_runs_of_earlier_versions_are_verified(faults: list[str], tmp_path: Path, call: Call) -> None:
+    """They have no reason, and leave open what delivers nothing."""
+    stored = Case(EDT, *faults).stored(tmp_path / "run")
+    file = tmp_path / "run" / "summary.json"
+    summary = json.loads(file.read_text())
+    del summary["reason"]
+    if not stored.summary["intact_deliveries"]:
+        summary |= {"verdict": "undecided", "undecided_because": "nothing was delivered at all"}
+        for claim in summary["claims"]:
+            claim["verdict"] = claim["verdict"] if claim["name"] == "illegal_hops" else "undecided"
+    file.write_text(json.dumps(summary))
+    assert call(f"verify {tmp_path / 'run'}").status == 0
+    assert stored.summary["intact_deliveries"] in (0, 21)
+    summary["claims"][0]["measured"] = 99
+    file.write_text(json.dumps(summary))
+    assert call(f"verify {tmp_path / 'run'}").status == 1

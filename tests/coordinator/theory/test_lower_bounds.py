@@ -388,3 +388,18 @@ def test_a_bound_says_for_which_packets_and_pieces_it_holds(tmp_path: Path) -> N
 ])  # fmt: skip
 def test_no_bound_on_bytes_cuts_a_number(line: str, least: int) -> None:
     assert Case(line).predictions["transfer_bytes", ">="] == least
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("star:4 broadcast greedy-tree", "crash:2134@2", repair="next-port"),
+        Case("star:4 broadcast greedy-tree", "loss:1234>2134:0.5", reliable=True),
+        Case("hypercube:3 scatter nrsbt-fifo", "crash:001@2"),
+    ],
+    ids=["repair", "reliable links", "queues"],
+)
+def test_a_promise_is_no_bound(case: Case) -> None:
+    promises = [claim for claim in run_claims(case.plan).kept if claim.relation == ">="]
+    assert [claim.bound for claim in promises] == [None] * len(promises)
+    assert not any(claim.predicted == 0 for claim in promises)
