@@ -74,7 +74,7 @@ def show_orders(found: EveryOrder, repeat: list[str]) -> None:
     unit = "time" if found.timed else "step"
     counted = f"{plural(found.executions, 'execution')}, {plural(found.steps, unit)}"
     ended = f"; the bound of {found.most:,} was reached" if found.exceeded else ""
-    ended += f"; interrupted: all orders of the first {plural(found.steps, unit)} were run" if found.interrupted else ""
+    ended += f"; interrupted, with all orders of {plural(found.steps, unit)} run" if found.interrupted else ""
     out.print(f"verdict: {render.verdict_text(found.verdict)}   {counted}{ended}", soft_wrap=True)
 
 
