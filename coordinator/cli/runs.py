@@ -85,7 +85,7 @@ def _show_runs(title: str, entries: Sequence[RunEntry]) -> None:
             "packets": run.packets,
             "faults": run.fault_count,
             "seed": run.seed,
-            "verdict": run.outcome,
+            "verdict": f"{run.outcome}, {run.reason.removeprefix('undecided ')}" if run.reason else run.outcome,
         }
         for run in entries
     ]

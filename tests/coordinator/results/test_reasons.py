@@ -110,6 +110,10 @@ def test_a_run_that_ends_early_says_so_everywhere(call: Call) -> None:
     assert "Not yet served" in page
     assert "Cut off" not in page.partition("<script")[0]
     assert call("verify early").status in (0, 3)
+    call(f"{run} --json")
+    assert "undecided, not yet served" in " ".join(call("list runs").out.split())
+    (entry,) = [each for each in call("list runs --json").data if each["seed"] == 0][:1]
+    assert (entry["verdict"], entry["reason"]) == ("undecided", "not yet served")
 
 
 def test_counts_of_claims_are_plain_english(call: Call) -> None:
