@@ -16,6 +16,7 @@ import polars as pl
 
 from coordinator.batch.derived import derived_claims
 from coordinator.execution.branch import compare_with_origin
+from coordinator.execution.stored_pages import check_rest
 from coordinator.execution.untrusted import (
     MOST_ROWS,
     TIMELINE_SCHEMA,
@@ -54,6 +55,9 @@ from coordinator.results.explain import hop_words
 from coordinator.results.host_traffic import HOST_TRAFFIC, host_traffic
 from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.model import Scenario, costs_of
+from coordinator.scenario.networks import NETWORK, PREFIX
+from coordinator.scenario.number_files import DATA, read_results
+from coordinator.scenario.plugins import FOLDER as PLUGINS
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
 from coordinator.stored.reading import exists
@@ -150,6 +154,21 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
     return Recomputed(scenario, plan, records, summary, history, replayed, conclusion, cut_short, open_votes)
 
 
+def compared_files(run: Recomputed) -> set[str]:
+    """Return the names in a run directory whose content is compared."""
+    scenario, numbers, conclusion = run.scenario, run.plan.spec.numbers, run.conclusion
+    frames = {"timeline": conclusion.timeline, **conclusion.measurement.tables}
+    return {
+        "scenario.toml", "journal.parquet", "summary.json", "faults.json",
+        *(f"{name}.parquet" for name, frame in frames.items() if frame is not None),
+        *(f"{name}.parquet" for name in VOTED if run.open_votes),
+        *(f"{name}.json" for name in conclusion.records),
+        *([] if numbers is None else ["results.npy", *([DATA] if numbers.data else [])]),
+        *([NETWORK] if scenario.topology.startswith(PREFIX) else []),
+        *([PLUGINS] if scenario.plugin else []),
+    }  # fmt: skip
+
+
 def _verify(path: Path, verification: Verification) -> None:
     run = recompute(path, verification)
     plan, replayed, conclusion = run.plan, run.replayed, run.conclusion
@@ -172,6 +191,7 @@ def _verify(path: Path, verification: Verification) -> None:
         verification.findings.append(
             f"journal.parquet: {conclusion.metrics['illegal_hops']} hops that the model, the network or the faults rule out"
         )
+    check_rest(path, compared_files(run), verification)
 
 
 def _first_in(replayed: Replay | None, plan: Plan) -> str:
@@ -229,7 +249,6 @@ def _history(
 def _results(path: Path, plan: Plan, verification: Verification, replayed: bool) -> "ResultArray | None":
     """Return the results of the run; findings if they are not what the algorithm makes in the replay."""
     from coordinator.additions.results import ResultArray, gather  # noqa: PLC0415  # few runs have numbers
-    from coordinator.scenario.number_files import read_results  # noqa: PLC0415
 
     assert plan.spec.numbers is not None
     array = read_file(path / "results.npy", read_results)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from coordinator.execution.stored_pages import check_rest
 from coordinator.execution.verification import UnreadableError, Verification, errors_as_findings, links_in
 from coordinator.history.foreign import FOREIGN, FOREIGN_FILE, NOT_MEASURED, read_foreign_links, read_origin
 from coordinator.history.run_directory import RunDirectory
@@ -152,12 +153,13 @@ def claims_of(
 def verify_history(path: Path) -> Verification:
     """Check a stored foreign history: totals, rule, claims and verdict are computed again from its table of pairs."""
     verification = Verification(path)
+    verification.unchecked.append("the measurement itself: it was made elsewhere, and its results are not stored")
     with errors_as_findings(verification):
         try:
             _verify(path, verification)
+            check_rest(path, {"summary.json", "links.parquet", "traffic.csv", FOREIGN_FILE}, verification)
         except ValueError as error:
             raise UnreadableError(str(error)[:200]) from None
-    verification.unchecked.append("the measurement itself: it was made elsewhere, and its results are not stored")
     return verification
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import coordinator as tb
 from coordinator.execution.verify import verify
+from coordinator.reports.run_report import write_report
 from emunode import __version__
 from tests.command_line import Call, fields
 from tests.support import run_and_draw
@@ -237,6 +238,7 @@ def test_unknown_keys_are_noted_and_change_no_status(stored: dict[str, Path], ca
     summary(mood="fine")(run)
     with (run / "scenario.toml").open("a") as file:
         file.write('weather = "dry"\n')
+    write_report(run)  # which shows the mood
     found = verify(run)
     assert (found.findings, found.undecided) == ([], False)
     assert found.unchecked == ["scenario.toml: unknown key 'weather'", "summary.json: unknown key 'mood'"]
