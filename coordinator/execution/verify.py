@@ -156,14 +156,15 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
 
 def compared_files(run: Recomputed) -> set[str]:
     """Return the names in a run directory whose content is compared."""
-    scenario, numbers, conclusion = run.scenario, run.plan.spec.numbers, run.conclusion
+    scenario, conclusion = run.scenario, run.conclusion
     frames = {"timeline": conclusion.timeline, **conclusion.measurement.tables}
     return {
         "scenario.toml", "journal.parquet", "summary.json", "faults.json",
         *(f"{name}.parquet" for name, frame in frames.items() if frame is not None),
         *(f"{name}.parquet" for name in VOTED if run.open_votes),
         *(f"{name}.json" for name in conclusion.records),
-        *([] if numbers is None else ["results.npy", *([DATA] if numbers.data else [])]),
+        *(["results.npy"] if conclusion.results is not None else []),
+        *([DATA] if dict(scenario).get("data") else []),
         *([NETWORK] if scenario.topology.startswith(PREFIX) else []),
         *([PLUGINS] if scenario.plugin else []),
     }  # fmt: skip
