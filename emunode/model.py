@@ -210,6 +210,15 @@ class Repair(NamedTuple):
     """The name of the rule."""
     after: int = 1
     """Steps from the expected arrival of a packet to the first request for it; 0 if nodes never ask."""
+    heal_step: Step = 0
+    """The step from which on nothing is broken; nodes ask in rounds until one has begun since. 0: not known."""
+    heal_time: int = 0
+    """The same as a time in nanoseconds, under the timed clock."""
+
+    @property
+    def heals(self) -> bool:
+        """Whether nodes know when nothing is broken any more."""
+        return bool(self.heal_step or self.heal_time)
 
 
 class OptionValue(NamedTuple):

@@ -286,8 +286,11 @@ def _after_requests(run: ResolvedRun) -> Bound | None:
     last = run.algorithm.original.final_step
     if last is None:
         return None
-    most = last + repair.after + 2 * service.ports + service.levels
+    asked = 2 * service.ports
+    most = max(last + repair.after + asked, repair.heal_step and repair.heal_step + 2 * asked) + service.levels
     formula = "the steps without faults, K, two for each port that a node asks, and one for each hop"
+    if repair.heal_step:
+        formula += ", or two rounds of requests and the hops from the end of the faults on"
     why = "healthy nodes and links connect every healthy node with the source"
     return Bound(max(0, most - calm.start + 1), why, formula)
 

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.features import reliable
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.liveness_options import LivenessOptions
 from coordinator.scenario.durations import format_duration
+from coordinator.scenario.fault_syntax import read_time
 from coordinator.scenario.model import Scenario, knowledge_of
 from emunode.algorithms.claims import REPAIR, Assumption, Claim
 from emunode.algorithms.repair import PlannedRule, rule_of
@@ -116,7 +118,11 @@ def repair_of(scenario: Scenario) -> Repair | None:
             raise ScenarioError(
                 "repair_after", after, f"under {scenario.repair} no node waits for a packet; leave it out"
             )
-    return repair
+        return repair
+    heal_at = LivenessOptions.of(scenario).heal_at
+    if isinstance(heal_at, str):
+        return repair._replace(heal_time=read_time(heal_at) or 0)
+    return repair._replace(heal_step=heal_at or 0)
 
 
 def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
@@ -152,8 +158,14 @@ def certain_service(run: ResolvedRun) -> CertainService | None:
     # Nodes pass altered bytes on, and request nothing that has arrived.
     if any(fault.alters_payload for fault in run.harmful_faults) or spec.source in faulty:
         return None
-    broken = {(each.sender, each.port) for each in run.harmful_faults if isinstance(each, LinkFault) and each.breaks}
-    broken |= set(outages.links) if outages is not None else set()
+    broken: set[tuple[Rank, Port]] = set()
+    assert spec.repair is not None
+    # A node that lacks something asks each port once more after the links have healed.
+    if not spec.repair.heals:
+        broken |= {
+            (each.sender, each.port) for each in run.harmful_faults if isinstance(each, LinkFault) and each.breaks
+        }
+        broken |= set(outages.links) if outages is not None else set()
     # A request has to cross the link in one direction, and its answer in the other.
     broken |= {topology.end(*link) for link in broken}
     receivers = [rank for rank in topology.data_ranks if rank not in faulty and rank != spec.source]

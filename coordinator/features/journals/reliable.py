@@ -46,8 +46,9 @@ def reliable_violations(
     """
     timeline = run.timeline
     lives = 1 + len(timeline.recoveries)
-    # A segment may be sent to a child, and then to the same node because it has asked for it meanwhile.
-    lives *= 1 + run.spec.asks
+    # A segment may be sent to a child, and then to the same node because it has asked for it meanwhile, perhaps twice.
+    repair = run.spec.repair
+    lives *= 1 + run.spec.asks * (2 if repair is not None and repair.heals else 1)
     delayed = Delays in timeline.effects or timeline.opaque
     copies = _copies(journal)
     too_many = copies.filter(pl.col("attempts") > links.attempts * lives).select(step="first")

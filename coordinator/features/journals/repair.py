@@ -16,6 +16,7 @@ from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.effects import Delays, Drifts, Duplicates
 from emunode.model import Port, Rank, Step
 from emunode.protocols.base import LOCK_STEP, Durations
+from emunode.protocols.repair.pull import healed
 from emunode.timed.cost_model import NANO
 from emunode.timed.rank import PositiveCosts
 from emunode.timed.through_protocol import timing_of
@@ -124,8 +125,11 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
         dated = with_starts(journal, times).with_columns(left=pl.col("start"), read=pl.col("end"))
     # A withheld request has no time, and a packet that is not planned is judged elsewhere.
     requests = dated.filter(IS_REQUEST, pl.col("left").is_not_null())
-    again = requests.group_by("sender", "port", *PIECE).agg(step=pl.col("step").min(), times=pl.len())
-    found = [unasked, again.filter(pl.col("times") > 1).select("step")]
+    # Once nothing is broken any more, the round that has begun goes on, and one more round follows.
+    calm = healed(timing, run.spec.repair)
+    again = requests.filter(pl.col("left") >= calm).group_by("sender", "port", *PIECE)
+    repeated = again.agg(step=pl.col("step").min(), times=pl.len()).filter(pl.col("times") > (2 if calm else 1))
+    found = [unasked, repeated.select("step")]
     # The first copy on any tree counts, because a node needs a segment once.
     had = dated.filter(IS_DATA, ARRIVED).group_by("receiver", *PIECE).agg(had=pl.col("read").min())
     needless = requests.join(had, left_on=["sender", *PIECE], right_on=["receiver", *PIECE]).filter(

@@ -2,7 +2,8 @@
 
 A rank knows from its own address when each segment of each tree is to arrive. If a segment is `after` steps overdue,
 the rank asks the first of its ports for it, and another port every two steps, the time of a request and its answer,
-until the segment comes or each port was asked once. A neighbour that has the segment answers in the next step; any
+until the segment comes or each port was asked once. If the scenario names the moment when all faults have ended, it begins
+again with the first port, until a whole round has begun since. A neighbour that has the segment answers in the next step; any
 other neighbour remembers the request, and answers when it gets the segment. Then the rank serves its children as usual,
 and drops further copies.
 
@@ -15,6 +16,7 @@ Only local knowledge is used: the ports that a rank believes to work (`LocalView
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.repair import RepairRule
@@ -50,6 +52,18 @@ class PullRule(RepairRule):
         return PullLayer(self, algorithm, view, timing)
 
 
+LAST_ROUND: Final = 1 << 15
+"""Marks the requests of another round that begins once nothing is broken, beside the number of a tree.
+
+A reliable link would take them for copies of earlier requests, whose answers may have been given up.
+"""
+
+
+def piece_of(request: Segment) -> TreeSegment:
+    """Return what a request asks for."""
+    return control_value(request) & ~LAST_ROUND, request[3]
+
+
 def overdue(timing: Durations, repair: Repair, crossing: Step) -> int:
     """Return the time of the first request for a segment that crosses its last link in step `crossing` without faults."""
     # A segment that crosses in a step is read in the next one.
@@ -61,16 +75,27 @@ def period(timing: Durations) -> int:
     return timing.control + timing.step
 
 
+def healed(timing: Durations, repair: Repair) -> int:
+    """Return the time from which on nothing is broken; 0 if it is not known."""
+    return timing.begins(repair.heal_step) if repair.heal_step else repair.heal_time
+
+
 class Search:
     """A segment that a rank lacks: the ports that are still to be asked, and the time of the next request, if one is due."""
 
-    __slots__ = ("due", "ports", "skipped")
+    __slots__ = ("due", "mark", "ports", "skipped", "start")
 
-    def __init__(self, ports: Sequence[Port], due: int) -> None:
+    def __init__(self, ports: Sequence[Port], start: int) -> None:
+        self.due: int | None = start
+        self.mark = 0
+        self.begin_round(ports, start)
+
+    def begin_round(self, ports: Sequence[Port], start: int) -> None:
+        """Ask each port once, from `start` on."""
+        self.start = start
         self.ports = deque(ports)
         self.skipped: list[Port] = []
         """Ports that did not work when it was their turn."""
-        self.due: int | None = due
 
 
 class Awaited:
@@ -103,6 +128,9 @@ class PullLayer(Protocol):
         self._timing = timing
         self._source = algorithm.spec.source
         self._relative = view.relative(self._source)
+        repair = algorithm.spec.repair
+        assert repair is not None
+        self._healed = healed(timing, repair)
         self._awaited: list[Awaited] = []
         # As received: a rank that has received an altered segment answers with that, as it forwards it to its children.
         self._held: dict[TreeSegment, Segment] = {}
@@ -141,7 +169,7 @@ class PullLayer(Protocol):
             # Altered control segments have no kind: a request that cannot be read is not answered, and the asker goes
             # on to its next port.
             if kind is ControlKind.REQUEST:
-                self._asked(port, (control_value(segment), segment[3]))
+                self._asked(port, piece_of(segment))
             if is_control(segment):
                 continue
             piece = segment[2], segment[3]
@@ -176,23 +204,36 @@ class PullLayer(Protocol):
             while each.deadline is not None and each.deadline <= now:
                 # A segment that came before an earlier one of its tree is not missing.
                 if each.piece not in self._held:
-                    ports = self._rule.ports(self._algorithm, self._relative, each.piece[0])
-                    self._searches[each.piece] = Search(ports, now)
+                    self._searches[each.piece] = Search(self._ports(each.piece[0]), now)
                 each.advance()
         # Read once for all searches of this time: no search can change it.
         live = self._view.live_ports
         for (tree, number), search in self._searches.items():
             while search.due is not None and search.due <= now:
                 if not search.ports:
-                    search.due = None  # every port was asked, or does not work
+                    self._end_round(search, tree, now)
                 # One port after the other, and not all at once: the first answer usually ends the search.
                 elif (port := search.ports.popleft()) in live:
-                    request = control_segment(ControlKind.REQUEST, self._source, ALL_RANKS, number, tree)
+                    value = tree | search.mark
+                    request = control_segment(ControlKind.REQUEST, self._source, ALL_RANKS, number, value)
                     self._requests.append((port, request))
                     # The next one follows when this one has left: over one port it may have to wait.
                     search.due = None
                 else:
                     search.skipped.append(port)
+
+    def _ports(self, tree: int) -> Sequence[Port]:
+        return self._rule.ports(self._algorithm, self._relative, tree)
+
+    def _end_round(self, search: Search, tree: int, now: int) -> None:
+        """Begin with the first port again if the round began under faults; every port was asked, or does not work."""
+        if search.start >= self._healed:
+            search.due = None
+            return
+        # Where no port works the next round comes no sooner than after one request.
+        search.due = now if len(search.skipped) < len(ports := self._ports(tree)) else now + period(self._timing)
+        search.mark = LAST_ROUND * (now >= self._healed)
+        search.begin_round(ports, now)
 
     def submit(self, now: int, port: Port, segment: Segment) -> None:
         self._pass(port, segment)
@@ -206,17 +247,17 @@ class PullLayer(Protocol):
             self._passing.remove((port, segment))
             return
         self._requests.remove((port, segment))
-        self._searches[control_value(segment), segment[3]].due = now + period(self._timing)
+        self._searches[piece_of(segment)].due = now + period(self._timing)
 
     def _waiting(self, piece: TreeSegment) -> bool:
         """Return whether a request for a segment has not left yet."""
-        return any((control_value(request), request[3]) == piece for _, request in self._requests)
+        return any(piece_of(request) == piece for _, request in self._requests)
 
     def _end_search(self, piece: TreeSegment) -> None:
         """Stop asking for a segment that has arrived."""
         if self._searches.pop(piece, None) is not None:
             # A request that has not left yet would only fetch another copy.
-            self._requests = [each for each in self._requests if (control_value(each[1]), each[1][3]) != piece]
+            self._requests = [each for each in self._requests if piece_of(each[1]) != piece]
 
     def _asked(self, port: Port, piece: TreeSegment) -> None:
         """Answer a request: at once, or when the segment has arrived."""

@@ -28,6 +28,43 @@ def claims_of(result: MemoryRun) -> dict[tuple[str, str], Any]:
     return {(each.claim.name, each.claim.relation): each.claim.predicted for each in result.judgements}
 
 
+# --- until the faults are over -----------------------------------------------------------------------------------------
+
+LOSSES = ("loss:*:0.6", "crash:110@2", "hang:010@3", "down:000~001@2")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"messages": 3}, {"messages": 2, "port_model": "one-port"}, TIMED, {"fault_knowledge": "detect:3"},
+     {"fault_knowledge": "neighbours"}, {"reliable": True, "attempts": 2}, {"algorithm": "nesbt", "repair": "switch-tree"}],
+)  # fmt: skip
+def test_everybody_is_served_once_all_faults_have_ended(settings: Values) -> None:
+    """Nodes that have crashed recover without what they had, and ask for it."""
+    for seed in range(8):
+        case = Case(REPAIR, *LOSSES, **{"heal_at": 14, "seed": seed, **settings})
+        summary = case.summary
+        assert summary["verdict"] == "holds", case
+        assert summary["deliveries"] == summary["expected_deliveries"], case
+        assert summary["cut_off"] == []
+        assert ("intact_deliveries", ">=") in claims_of(case.run)
+
+
+def test_a_run_without_that_moment_ends_after_one_round() -> None:
+    """Two of seven nodes are not served, and nothing is claimed about them."""
+    case = Case(REPAIR, "loss:*:0.3@1-7", seed=1)
+    assert case.summary["deliveries"] < 7
+    assert case.summary["verdict"] == "undecided"
+    healed = case.but(heal_at=8)
+    assert (healed.summary["deliveries"], healed.summary["verdict"]) == (7, "holds")
+    assert healed.summary["waiting_nodes"] == 0
+
+
+def test_times_end_rounds_under_the_timed_clock() -> None:
+    """A packet takes 1 ms: what is lost until 9.5 ms is asked for again after that."""
+    case = Case(REPAIR | TIMED, "loss:*:0.9@0ms", heal_at="9.5ms", seed=3)
+    assert (case.summary["deliveries"], case.summary["verdict"]) == (7, "holds")
+
+
 # --- what is measured --------------------------------------------------------------------------------------------------
 
 

@@ -87,6 +87,7 @@ OTHERS = {
         "hypercube:3 broadcast sbt repair=next-port messages=4 fault=crash:001@2 fault=recover:001@7 fault=hang:010@3-5 "
         "fault=loss:000~100:0.5"
     ),
+    "requests until faults are over": "hypercube:3 broadcast sbt repair=next-port heal_at=15 seed=5 fault=loss:*:0.6",
     "agreement and repetition": (
         "hypercube:3 broadcast sbt fault=crash:001@2 fault=hang:110@3-4 fault=down:000~010@5 fault_knowledge=detect:1 "
         "on_failure=shrink"

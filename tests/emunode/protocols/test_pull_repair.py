@@ -16,8 +16,8 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import Crash, Down, Fault, Recover, in_order
-from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, HopOutcome, PortModel, Rank, Repair
+from emunode.faults.kinds import Crash, Down, Fault, Loss, Recover, in_order
+from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, HopOutcome, PortModel, Rank, Repair, Step
 from emunode.play import play
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
@@ -33,8 +33,8 @@ class Figures(NamedTuple):
     requests: int
 
 
-def algorithm_for(network: str, name: str, rule: str, after: int = 1, **more: Any) -> TreeCollective:
-    spec = CollectiveSpec(network, Collective.BROADCAST, name, 0, repair=Repair(rule, after))._replace(**more)
+def algorithm_for(network: str, name: str, rule: str, after: int = 1, *, heal: Step = 0, **more: Any) -> TreeCollective:
+    spec = CollectiveSpec(network, Collective.BROADCAST, name, 0, repair=Repair(rule, after, heal))._replace(**more)
     algorithm = make_algorithm(parse_topology(network), spec)
     assert isinstance(algorithm, TreeCollective)
     return algorithm
@@ -51,6 +51,10 @@ def figures_of(journal: Records) -> Figures:
     firsts = journal[journal["outcome"] == HopOutcome.FIRST]
     control = int((journal["tree"] >= CONTROL_TREE).sum())
     return Figures(int(firsts["step"].max(initial=0)), len(journal) - control, control)
+
+
+def requests_of(journal: Records) -> Records:
+    return journal[journal["tree"] >= CONTROL_TREE]
 
 
 def received(journal: Records) -> dict[Rank, set[int]]:
@@ -151,7 +155,7 @@ def test_every_healthy_node_that_is_connected_is_served(data: st.DataObject) -> 
         assert all(rank in connected for rank in had)
     # Nothing is asked for that has arrived before, and by each port once at most.
     first = {(row["receiver"], row["segment"]): row["step"] for row in journal[journal["outcome"] == HopOutcome.FIRST]}
-    requests = journal[journal["tree"] >= CONTROL_TREE]
+    requests = requests_of(journal)
     assert all(row["step"] <= first.get((row["sender"], row["segment"]), row["step"]) for row in requests)
     asked = Counter((row["sender"], row["port"], row["segment"]) for row in requests)
     assert set(asked.values()) <= {1}
@@ -184,6 +188,40 @@ def test_without_faults_nobody_asks(network: str, name: str, rule: str, messages
         plain = make_algorithm(asking.topology, asking.spec._replace(repair=None))
         assert isinstance(plain, TreeCollective)
         assert np.array_equal(journal_of(asking), journal_of(plain))
+
+
+# --- until the faults are over ----------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 999), heal=st.integers(2, 40), which=st.sampled_from(NETWORKS), after=st.integers(1, 3))
+def test_everybody_is_served_once_losses_have_ended(
+    seed: int, heal: int, which: tuple[str, str, str], after: int
+) -> None:
+    """Half of all packets are lost until then. A round that begins later asks each port once, and no other follows."""
+    network, name, rule = which
+    algorithm = algorithm_for(network, name, rule, after, seed=seed, heal=heal)
+    topology = algorithm.topology
+    lost = [Loss(1, rank, port, 0.5, last=heal - 1) for rank in topology.ranks() for port in topology.ports(rank)]
+    journal = journal_of(algorithm, lost)
+    had, due = received(journal), set(range(algorithm.segments_per_message))
+    assert [had.get(rank) for rank in topology.data_ranks if rank] == [due] * (len(topology.data_ranks) - 1)
+    rounds = Counter(
+        (row["sender"], row["port"], row["segment"]) for row in requests_of(journal) if row["step"] >= heal
+    )
+    assert max(rounds.values(), default=0) <= 2
+    assert requests_of(journal)["step"].max(initial=0) <= max(heal, 20) + 4 * topology.degree
+
+
+@pytest.mark.parametrize(("heal", "asked"), [(0, 3), (5, 3), (6, 6), (11, 6), (12, 9), (20, 12)])
+def test_a_node_that_is_cut_off_for_good_stops_asking(heal: int, asked: int) -> None:
+    """Node 111 of Q_3 is due in step 3, and asks its three neighbours in steps 5, 7 and 9, then again in 11, .."""
+    algorithm = algorithm_for("hypercube:3", "sbt", "next-port", heal=heal)
+    neighbours = algorithm.topology.neighbours(7)
+    journal = journal_of(algorithm, [Crash(1, rank) for rank in neighbours])
+    requests = requests_of(journal)
+    alone = requests[requests["sender"] == 7]
+    assert alone["step"].tolist() == list(range(5, 5 + 2 * asked, 2))
+    assert 7 not in received(journal)
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------------
