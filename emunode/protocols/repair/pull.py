@@ -2,10 +2,10 @@
 
 A rank knows from its own address when each segment of each tree is to arrive. If a segment is `after` steps overdue,
 the rank asks the first of its ports for it, and another port every two steps, the time of a request and its answer,
-until the segment comes or each port was asked once. If the scenario names the moment when all faults have ended, it begins
-again with the first port, until a whole round has begun since. A neighbour that has the segment answers in the next step; any
-other neighbour remembers the request, and answers when it gets the segment. Then the rank serves its children as usual,
-and drops further copies.
+until the segment comes or each port was asked once. If the scenario names the moment when all faults have ended, it
+begins again with the first port, until a whole round has begun since. A neighbour that has the segment answers in the
+next step; any other neighbour remembers the request, and answers when it gets the segment. Then the rank serves its
+children as usual, and drops further copies.
 
 Under the timed clock a segment is to arrive at the end of its step in the virtual time of lock-step. It is overdue `after`
 durations of the longest step later, and requests are as far apart as a request and its answer take.
