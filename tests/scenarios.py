@@ -5,7 +5,7 @@ papers. Faults follow as words of their own. A case runs in memory unless it nam
 a test first asks for it, and once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +18,10 @@ from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion
 from coordinator.scenario.model import Scenario, make_scenario
+from emunode.algorithms.registry import algorithms
+from emunode.errors import ScenarioError
+from emunode.model import Collective
+from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
 from tests.support import run_scenario
 
@@ -81,3 +85,19 @@ class Case:
     def stored(self, out: Path) -> RunResult:
         """Run it into a run directory, without a report."""
         return run_scenario(out, **self.values)
+
+
+def every_algorithm(job: str, **more: object) -> Iterator[Case]:
+    """Yield a case for every algorithm of a job (network and collective) that is no negative control.
+
+    Algorithms that need other ports, sizes or links are left out.
+    """
+    network, collective, *_ = job.split()
+    for name in algorithms(parse_topology(network).family, Collective(collective)):
+        case = Case(f"{job} {name}", **more)
+        try:
+            algorithm = case.plan.algorithm
+        except ScenarioError:
+            continue
+        if not algorithm.negative_control:
+            yield case

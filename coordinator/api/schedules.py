@@ -43,9 +43,10 @@ class CollectiveSchedule:
         return self._file.judge(capacity)
 
     def bounds(self, capacity: int | None = None) -> Sequence[Claim]:
-        """Return the lower bounds of the network on the steps and hops of any schedule for the same chunks.
+        """Return the lower bounds of the network on the steps and hops of any schedule that does the same.
 
-        Empty for messages without contents.
+        `Claim.bound` binds all of them. `predicted` may be larger, for as many chunks of a message and as many chunks in a
+        packet as `condition` names. Empty for messages without contents.
         """
         return bounds_of(self._file, self.network.topology, capacity)
 
@@ -118,7 +119,7 @@ def stalled_by(
 
 
 def bounds_of(file: ScheduleFile, topology: Topology, capacity: int | None = None) -> Sequence[Claim]:
-    """Return the lower bounds of a network on the steps and hops of any schedule for the chunks of a file.
+    """Return the lower bounds of a network on the steps and hops of any schedule that does what a file does.
 
     Empty for a file that does not say what its messages contain, or whose form is not run.
     """
@@ -134,5 +135,6 @@ def bounds_of(file: ScheduleFile, topology: Topology, capacity: int | None = Non
         timetable.messages,
         capacity=capacity,
         blocks=1 if whole else timetable.ranks,
+        cut=timetable.messages,
     )
     return [claim for claim in lower_bounds(topology, traffic) if claim.name in ("steps", "segments")]

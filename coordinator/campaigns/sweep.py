@@ -41,7 +41,7 @@ from coordinator.stored.reading import RefusedError, exists, read_toml
 from coordinator.stored.version import VERSION_KEY, require_version
 from coordinator.stored.writing import open_to_append
 from emunode import __version__
-from emunode.algorithms.claims import DELIVERY, TRAFFIC, best_bound, sharpest
+from emunode.algorithms.claims import DELIVERY, TRAFFIC, stated_bound
 from emunode.algorithms.program import PROGRAM
 from emunode.errors import RunError, ScenarioError
 from emunode.terminal import plural
@@ -412,17 +412,10 @@ def _number(value: object) -> int | float | None:
 
 
 def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
-    """Return the row of one run: the metric, the value that is claimed for it, and the lower bound of every algorithm.
-
-    What binds algorithms under a condition only, such as packets of one segment, is a sentence of the bottleneck.
-    """
+    """Return the row of one run: the metric, the value that is claimed for it, and the lower bound of every algorithm."""
     claims = [claim for claim in record["claims"] if claim[0] == metric]
     predicted = next((value for _, relation, value, _ in claims if relation == "=="), None)
-    known = [claim for claim in run_claims(point.plan).kept if claim.name == metric]
-    found, sharp = best_bound(known, metric), sharpest(known, metric)
-    reasons = [found.source] if found and not found.condition else []
-    reasons += [sharp.sentence] if sharp and sharp.condition else []
-    bound = None if found is None else found.bound
+    bound, reasons = stated_bound(run_claims(point.plan).kept, metric)
     measured = record["measured"][metric]
     return {
         "topology": point.plan.topology.name,
@@ -438,7 +431,7 @@ def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
         "bound": bound,
         "ratio": ratio_to(bound, measured),
         "verdict": record["verdict"],
-        "bottleneck": "; ".join(reasons) or None,
+        "bottleneck": reasons or None,
         "journal_hash": record["journal_hash"],
         **({"varied": point.setting} if point.varied else {}),
     }

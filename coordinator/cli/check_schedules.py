@@ -15,6 +15,7 @@ from coordinator.scenario.schedules import network_of_links
 from coordinator.schedules.base import FileVerdict, ScheduleFile
 from coordinator.schedules.folder import JudgedFile, judge_file, schedule_paths, status_of
 from coordinator.schedules.outages import StalledRun
+from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.terminal import plural
 from emunode.topologies.base import Topology
@@ -22,6 +23,8 @@ from emunode.topologies.base import Topology
 VERDICTS: Final = ("holds", "holds, redundant", "violated", "refused", "undecided")
 """The columns of a table."""
 NUMBER: Final = re.compile(r"\d+(\.\d+)?")
+NAMES: Final = {"steps": "steps", "segments": "chunks"}
+"""The words for metrics that have lower bounds."""
 LONGEST_REASON: Final = 120
 MOST_CELLS: Final = 8
 """Lost cells of a gpu that are printed."""
@@ -70,7 +73,7 @@ def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
         verdicts.append(found.verdict)
         if checks.as_json:
             further = {} if stalled is None else {"stalled": stalled.record()}
-            rows.append({**judged.record(), **further, **({} if bounds is None else {"bounds": bounds})})
+            rows.append({**judged.record(), **further, **({} if bounds is None else _record(bounds))})
         elif checks.brief:
             given = next(path for path in paths if path in (file, *file.parents))
             table.setdefault((str(given), judged.format), Counter())[found.words] += 1
@@ -107,15 +110,23 @@ def _stalled(judged: JudgedFile, topology: Topology | None, checks: ScheduleChec
     return stalled_by(*found, checks.faults, checks.capacity)
 
 
-def _bounds(judged: JudgedFile, topology: Topology | None, checks: ScheduleChecks) -> Mapping[str, int]:
+def _bounds(judged: JudgedFile, topology: Topology | None, checks: ScheduleChecks) -> Sequence[Claim]:
     """Return the lower bounds on steps and chunks for a file that holds; empty for others."""
     found = _on_network(judged, topology)
     if found is None:
-        return {}
+        return ()
     from coordinator.api.schedules import bounds_of  # noqa: PLC0415  # it imports polars
 
-    names = {"steps": "steps", "segments": "chunks"}
-    return {names[each.name]: int(each.predicted) for each in bounds_of(*found, checks.capacity)}  # type: ignore[arg-type]
+    return bounds_of(*found, checks.capacity)
+
+
+def _record(bounds: Sequence[Claim]) -> dict[str, object]:
+    """Return the bounds of every schedule as plain values, and what binds those with the chunks and packets of the file."""
+    pieces = {NAMES[each.name]: {"least": each.predicted, "for": each.condition} for each in bounds if each.condition}
+    return {
+        "bounds": {NAMES[each.name]: each.bound for each in bounds},
+        **({"bounds_of_pieces": pieces} if pieces else {}),
+    }
 
 
 def _on_network(judged: JudgedFile, topology: Topology | None) -> tuple[ScheduleFile, Topology] | None:
@@ -125,7 +136,7 @@ def _on_network(judged: JudgedFile, topology: Topology | None) -> tuple[Schedule
     return judged.schedule, topology or network_of_links(judged.schedule, judged.path.stem)
 
 
-def _show_claims(judged: JudgedFile, bounds: Mapping[str, int]) -> None:
+def _show_claims(judged: JudgedFile, bounds: Sequence[Claim]) -> None:
     """Print what a file states beside what its schedule has, and the lower bounds of the network."""
     out = render.console()
     for claim in judged.judgement.claims:
@@ -133,8 +144,10 @@ def _show_claims(judged: JudgedFile, bounds: Mapping[str, int]) -> None:
         out.print(
             f"  states {claim.name}: {claim.stated:.6g}, measured {claim.measured:.6g}: {verdict}", soft_wrap=True
         )
-    for name, bound in bounds.items():
-        out.print(f"  {name}: {getattr(judged.judgement, name)}, lower bound {bound}", soft_wrap=True)
+    for each in bounds:
+        name = NAMES[each.name]
+        pieces = f"; for {each.condition}: at least {each.predicted}" if each.condition else ""
+        out.print(f"  {name}: {getattr(judged.judgement, name)}, lower bound {each.bound}{pieces}", soft_wrap=True)
 
 
 def _show_table(

@@ -15,7 +15,7 @@ from coordinator.grading.refereed_run import JUDGED, GradedFaults, Referee, Refe
 from coordinator.grading.submission import GradingTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
 from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
 from emunode.algorithms.base import with_target
-from emunode.algorithms.claims import sharpest
+from emunode.algorithms.claims import stated_bound
 from emunode.errors import ScenarioError
 from emunode.locality import sample_ranks
 from emunode.model import ALL_RANKS, ROOTLESS, Collective, CollectiveSpec, Duplex, PortModel, Rank
@@ -46,7 +46,7 @@ class AlgorithmGrader:
     port_models: Sequence[PortModel] = ()
     """Port models that are required; all that it declares if this is empty."""
     within: float | None = None
-    """The largest ratio of steps to the lower bound that passes; None: it is reported only."""
+    """The largest ratio of steps to the lower bound of every algorithm that passes; None: it is reported only."""
     progress: Progress = lambda _phase, _done, _total: None
     _failed_runs: int = 0
     _process: SubmissionProcess | None = None
@@ -334,9 +334,10 @@ def _single_faults(topology: Topology, source: Rank) -> Iterator[GradedFaults]:
         yield GradedFaults(down=frozenset({(rank, port), (peer, its_port)}), name=name)
 
 
-def fewest_steps(run: RefereedRun) -> tuple[int, str] | None:
-    """Return a lower bound on the steps, and its reason; None where no bound is known. `link_capacity` is the capacity
-    of a packet.
+def fewest_steps(run: RefereedRun) -> tuple[float, str] | None:
+    """Return the lower bound of every algorithm on the steps, and its reasons; None where no bound is known.
+
+    `link_capacity` is the capacity of a packet.
     """
     spec = run.spec
     capacity = run.opened.get("link_capacity")
@@ -351,7 +352,5 @@ def fewest_steps(run: RefereedRun) -> tuple[int, str] | None:
         pairs=((spec.source, spec.target),) if spec.collective is Collective.UNICAST else (),
         cut=int(run.opened["segments_per_message"]),
     )
-    claim = sharpest(lower_bounds(run.topology, traffic), "steps")
-    if claim is None or not isinstance(claim.predicted, int):
-        return None
-    return claim.predicted, f"{claim.proof}{claim.condition and f', for {claim.condition}'}"
+    bound, reasons = stated_bound(lower_bounds(run.topology, traffic), "steps")
+    return (bound, reasons) if bound else None

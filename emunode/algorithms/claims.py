@@ -155,6 +155,18 @@ def sharpest(claims: Iterable["Claim"], metric: str) -> "Claim | None":
     return max(proven, key=lambda claim: claim.predicted, default=None)
 
 
+def stated_bound(claims: Iterable["Claim"], metric: str) -> tuple[int | float | None, str]:
+    """Return the lower bound of every algorithm on a metric, and the reasons in words.
+
+    What binds algorithms under a condition only, such as packets of one segment, is a sentence of the reasons.
+    """
+    claims = list(claims)
+    found, sharp = best_bound(claims, metric), sharpest(claims, metric)
+    reasons = [found.source] if found and not found.condition else []
+    reasons += [sharp.sentence] if sharp and sharp.condition else []
+    return None if found is None else found.bound, "; ".join(reasons)
+
+
 ONE_SEGMENT: Final = "packets of one segment"
 
 

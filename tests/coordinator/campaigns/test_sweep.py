@@ -1,8 +1,6 @@
 """Sweeps: networks from ranges, rows with bounds, and folders that go on where they stopped."""
 
 import json
-from collections.abc import Iterator
-from itertools import product
 from math import inf
 from pathlib import Path
 
@@ -10,12 +8,10 @@ import polars as pl
 import pytest
 
 from coordinator.campaigns.sweep import KINDS, ROWS, SweepPoint, networks_in, row_of, run_point, sweep
-from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel
-from emunode.topologies.registry import parse_topology
 from tests.command_line import Call
-from tests.scenarios import Case
+from tests.scenarios import every_algorithm
 from tests.support import golden_rows
 
 # --- networks --------------------------------------------------------------------------------------------------------
@@ -84,19 +80,6 @@ BOUNDED = (
 )  # fmt: skip
 
 
-def runs_of(network: str, collective: Collective, ports: PortModel) -> Iterator[Case]:
-    """Yield a run of every algorithm that is no negative control, with messages of one segment and of several."""
-    names = algorithms(parse_topology(network).family, collective)
-    for name, segments in product(names, (1, 3)):
-        case = Case(f"{network} {collective} {name}", port_model=ports, segments=segments, message_bytes=72)
-        try:
-            algorithm = case.plan.algorithm
-        except ScenarioError:
-            continue  # an algorithm that needs other ports, sizes or links
-        if not algorithm.negative_control:
-            yield case
-
-
 @pytest.mark.exhaustive(one_in=8)
 @pytest.mark.parametrize("ports", PortModel)
 @pytest.mark.parametrize("collective", [each for each in Collective if each is not Collective.MESSAGES])
@@ -105,7 +88,10 @@ def test_no_algorithm_goes_below_the_bound_of_another(network: str, collective: 
     """The bounds of a sweep are those of its runs, and no algorithm beats them however it cuts messages into segments."""
     bounds = {metric: [0.0] for metric in COSTS}
     reached = {metric: [inf] for metric in COSTS}
-    for case in runs_of(network, collective, ports):
+    one, more = (
+        every_algorithm(f"{network} {collective}", port_model=ports, segments=cut, message_bytes=72) for cut in (1, 3)
+    )
+    for case in (*one, *more):
         point, record = SweepPoint(case.plan, network, None), run_point(SweepPoint(case.plan, network, None))
         assert record is not None
         judged = [each for each in case.run.judgements if each.claim.bound is not None]

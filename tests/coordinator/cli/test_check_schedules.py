@@ -5,7 +5,9 @@ from shutil import copy
 
 import pytest
 
+from emunode.model import Collective
 from tests.command_line import Call
+from tests.scenarios import every_algorithm
 from tests.support import GOLDEN
 
 FOLDER = GOLDEN / "schedules"
@@ -61,6 +63,7 @@ def test_files_state_numbers_of_themselves(call: Call) -> None:
         "teccl-wrong-epochs.json",
         "forest-wrong-height.xml",
         "allgather-ring-4.xml",
+        "forest-allgather-ring-4-two-trees.xml",
     )
     ended = call("check", *(FOLDER / name for name in files), "--claims")
     lines = ended.out.splitlines()
@@ -68,8 +71,31 @@ def test_files_state_numbers_of_themselves(call: Call) -> None:
         "  states epochs: 2, measured 2: holds", "  states epochs: 1, measured 2: differs",
         "  states trees of the stated height: 4, measured 3: differs", "  states channels: 1, measured 1: holds",
         "  steps: 3, lower bound 2", "  chunks: 12, lower bound 12",
+        "  chunks: 24, lower bound 12; for 2 segments of a message: at least 24",
     ):  # fmt: skip
         assert line in lines
+
+
+@pytest.mark.parametrize("network", ["ring:4", "complete:4", "hypercube:3"])
+@pytest.mark.parametrize("capacity", [(), ("--link-capacity", "1")])
+def test_no_bound_exceeds_what_any_algorithm_or_file_reaches(
+    network: str, capacity: tuple[str, ...], call: Call
+) -> None:
+    """Files cut messages into chunks in different ways; what binds as many chunks only is called so."""
+    rows = call("check", FOLDER, "--topology", network, "--claims", "--json", *capacity).data["schedules"]
+    bounded = [row for row in rows if row.get("bounds")]
+    assert bounded
+    for row in bounded:
+        collective = Collective(row["collective"].replace("reducescatter", "reduce-scatter"))
+        reached = [(each["steps"], each["chunks"]) for each in bounded if each["collective"] == row["collective"]]
+        runs = [case.summary for case in every_algorithm(f"{network} {collective}")]
+        reached += [(run["steps"], run["segments"]) for run in runs]
+        steps, chunks = map(min, zip(*reached, strict=True))
+        assert row["bounds"]["steps"] <= steps
+        assert row["bounds"]["chunks"] <= chunks
+        for each, pieces in row.get("bounds_of_pieces", {}).items():
+            assert row["bounds"][each] < pieces["least"] <= row[each]
+            assert "of a" in pieces["for"] or "packets of" in pieces["for"]
 
 
 def test_files_are_counted(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

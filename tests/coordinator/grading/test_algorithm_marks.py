@@ -6,11 +6,15 @@ from textwrap import dedent
 
 import pytest
 
+from coordinator.grading.algorithm_marks import fewest_steps
 from coordinator.grading.marks import MarkVerdict
+from coordinator.grading.refereed_run import JUDGED, RefereedRun
 from coordinator.grading.scaffold import algorithm_text
 from emunode.algorithms.registry import algorithms
-from emunode.model import Collective
+from emunode.model import Collective, PortModel
+from emunode.topologies.registry import parse_topology
 from tests.coordinator.grading.submissions import findings, flood, graded, receive
+from tests.scenarios import every_algorithm
 
 WRONG = {
     "in the same step": (
@@ -184,3 +188,21 @@ def test_contribution_that_is_folded_three_times_is_found(tmp_path: Path) -> Non
     """
     found = graded(tmp_path, text + dedent(again))
     assert re.search(r"delivery: .* the result at \d{3} has the contribution of .* more than once", findings(found))
+
+
+@pytest.mark.parametrize("ports", PortModel)
+@pytest.mark.parametrize("network", ["hypercube:3", "star:3", "ring:5", "complete:5"])
+def test_the_bound_of_a_grade_is_that_of_every_algorithm(network: str, ports: PortModel) -> None:
+    """No algorithm of the same job needs fewer steps than any other one is compared with."""
+    topology = parse_topology(network)
+    for collective in map(Collective, JUDGED):
+        bounds, steps = [0.0], []
+        for case in every_algorithm(f"{network} {collective}", port_model=ports, message_bytes=720):
+            algorithm = case.plan.algorithm
+            opened = {"link_capacity": algorithm.link_capacity, "segments_per_message": algorithm.segments_per_message}
+            found = fewest_steps(RefereedRun(topology, case.plan.spec, opened))
+            steps.append(case.summary["steps"])
+            if found is not None:
+                bounds.append(found[0])
+                assert "of every algorithm" in found[1] or " for packets of " in found[1]
+        assert max(bounds) <= min(steps, default=0), collective
