@@ -14,7 +14,7 @@ Link = tuple[Rank, Rank]
 
 
 class DeclaredNetwork:
-    """A graph under construction; `directed` files must have every arc in both directions."""
+    """A graph under construction; `directed` files have every arc in both directions, or none in both."""
 
     def __init__(self, *, directed: bool = False) -> None:
         self.directed = directed
@@ -70,10 +70,11 @@ class DeclaredNetwork:
                 rank: {**node_attributes.get(rank, {}), **plain_attributes({"original_label": label})}
                 for rank, label in enumerate(self._labels)
             }
+        links = self._undirected_links() if self.directed else self._links
         return TableTopology(
             name,
             labels,
-            self._undirected_links() if self.directed else self._links,
+            links,
             switches=self.switches,
             node_attributes=node_attributes,
             link_attributes=self._link_attributes,
@@ -81,16 +82,23 @@ class DeclaredNetwork:
         )
 
     def _undirected_links(self) -> list[Link]:
-        """Return one link for every pair of opposite arcs."""
+        """Return one link for every pair of opposite arcs, or for every arc if none has a reverse."""
         arcs = set[Link]()
         for arc in self._links:
             if arc in arcs:
                 raise ValueError(parallel_links(*(self._labels[rank] for rank in arc)))
             arcs.add(arc)
-        for one, other in self._links:
-            if (other, one) not in arcs:
-                ends = f"{self._labels[one]!r} to {self._labels[other]!r}"
-                raise ValueError(f"the graph is directed, and the arc from {ends} has no reverse; links go both ways")
+        alone = [(one, other) for one, other in self._links if (other, one) not in arcs]
+        if alone and len(alone) == sum(one != other for one, other in self._links):
+            # Editors such as yEd call every drawing directed.
+            self.remarks.append("the graph is directed, but no arc has a reverse: links are taken as undirected")
+            return self._links
+        for one, other in alone:
+            ends = f"{self._labels[one]!r} to {self._labels[other]!r}"
+            raise ValueError(
+                f"the graph is directed, and the arc from {ends} has no reverse, while {len(arcs) - len(alone)} arcs "
+                "have; links go both ways: add the reverse, or declare the graph undirected"
+            )
         return [(one, other) for one, other in self._links if one <= other]
 
 

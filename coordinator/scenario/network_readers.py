@@ -5,9 +5,10 @@ silently. networkx reads GML and sparse6.
 """
 
 import json
+import re
 from ast import literal_eval
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 XML_CHUNK: Final = 1 << 16
 MAX_DENSE_NODES: Final = 20_000
 """graph6 has a bit for every pair of nodes."""
+TUPLE_TOKEN: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()]""")
+"""A text in quotes, or a parenthesis outside of any."""
 MAX_DICTIONARY: Final = 1_000
 """Characters in the dictionary of one link of an edge list."""
 
@@ -34,11 +37,15 @@ def text_of(data: bytes) -> str:
         raise ValueError(f"it is not UTF-8 text: byte {data[error.start]:#04x} at offset {error.start}") from None
 
 
-def declared(graph: "networkx.Graph[Any]", labels: Mapping[Any, str] | None = None) -> DeclaredNetwork:
-    """Return the nodes and links of a networkx graph of any kind; labels default to the nodes as text."""
+def declared(graph: "networkx.Graph[Any]", *, labelled: bool = False) -> DeclaredNetwork:
+    """Return the nodes and links of a networkx graph of any kind.
+
+    Nodes are called by their text, or by their attribute `label` if `labelled`.
+    """
     network = DeclaredNetwork(directed=graph.is_directed())
+    labels = unique_labels(network, dict(graph.nodes(data="label"))) if labelled else {}
     for node, attributes in graph.nodes(data=True):
-        network.add_node(node, attributes, label=None if labels is None else labels[node])
+        network.add_node(node, attributes, label=labels.get(node))
     for one, other, attributes in graph.edges(data=True):
         network.add_link(one, other, attributes)
     return network
@@ -86,6 +93,8 @@ class GraphmlReader:
         """By id: the element that has the attribute, its name and its type."""
         self._defaults: dict[str, dict[str, object]] = {"node": {}, "edge": {}}
         self._nodes: list[tuple[str, dict[str, object]]] = []
+        self._drawn: dict[str, str] = {}
+        """The text that yEd draws in a node, by its id."""
         self._links: list[tuple[str, str, dict[str, object]]] = []
         self._unknown_directions: list[str] = []
 
@@ -108,8 +117,11 @@ class GraphmlReader:
         if len(self._directions) > 1:
             raise ValueError("directed and undirected edges are mixed")
         network = DeclaredNetwork(directed=self._directions == {True})
+        # Drawings of yEd show names that are no attributes.
+        names = {node: self._drawn.get(node, attributes.get("label")) for node, attributes in self._nodes}
+        labels = unique_labels(network, names)
         for node, attributes in self._nodes:
-            network.add_node(node, attributes)
+            network.add_node(node, attributes, label=labels.get(node))
         for one, other, attributes in self._links:
             network.add_link(one, other, attributes)
         return network
@@ -134,7 +146,10 @@ class GraphmlReader:
         elif kind in ("node", "edge"):
             attributes = {**self._defaults[kind], **dict(self._values(element, kind))}
             if kind == "node":
-                self._nodes.append((required(element, "id", f"node {len(self._nodes) + 1}"), attributes))
+                node = required(element, "id", f"node {len(self._nodes) + 1}")
+                self._nodes.append((node, attributes))
+                if label := drawn_label(element):
+                    self._drawn[node] = label
             else:
                 self._add_edge(element, attributes)
             self._open[-1].clear()
@@ -175,6 +190,24 @@ class GraphmlReader:
             raise ValueError(f"the value {text[:50]!r} of the attribute {name!r} is not of type {kind}") from None
 
 
+def drawn_label(node: Element) -> str | None:
+    """Return the first label that yEd draws in a node."""
+    texts = ((element.text or "").strip() for element in node.iter() if local_name(element) == "NodeLabel")
+    return next(filter(None, texts), None)
+
+
+def unique_labels(network: DeclaredNetwork, names: Mapping[Any, object]) -> dict[Any, str]:
+    """Return the labels of nodes with these names, or none with a remark if any name is missing or repeated."""
+    labels = {node: str(name) for node, name in names.items() if name is not None}
+    if len(set(labels.values())) == len(names):
+        return labels
+    if labels:
+        (label, count), *_ = Counter(labels.values()).most_common(1)
+        reason = f"{count} nodes have the label {label!r}" if count > 1 else f"{len(names) - len(labels)} have no label"
+        network.remarks.append(f"nodes are called by their ids, since {reason}")
+    return {}
+
+
 def local_name(element: Element) -> str:
     """Return the name of an element without its namespace."""
     return element.tag.rpartition("}")[2]
@@ -199,16 +232,7 @@ def read_gml(data: bytes) -> DeclaredNetwork:
         graph = networkx.parse_gml(text_of(data).split("\n"), label="id")
     except Exception as error:  # a malformed record surfaces as any exception
         raise ValueError(f"it is not GML: {shortened(error)}") from None
-    labels = {node: str(attributes["label"]) for node, attributes in graph.nodes(data=True) if "label" in attributes}
-    network: DeclaredNetwork
-    if len(set(labels.values())) == len(graph):
-        return declared(graph, labels)
-    network = declared(graph)
-    if labels:
-        (label, count), *_ = Counter(labels.values()).most_common(1)
-        reason = f"{count} nodes have the label {label!r}" if count > 1 else f"{len(graph) - len(labels)} have no label"
-        network.remarks.append(f"nodes are called by their ids, since {reason}")
-    return network
+    return declared(graph, labelled=True)
 
 
 def shortened(error: Exception) -> str:
@@ -248,16 +272,32 @@ def read_node_link(document: object) -> DeclaredNetwork:
     return network
 
 
-def node_id(record: object, key: str, where: str) -> str | int:
-    """Return the text or whole number under `key`."""
+def node_id(record: object, key: str, where: str) -> Hashable:
+    """Return the text or whole number under `key`, or the tuple of such for a list."""
     if not isinstance(record, dict):
         raise ValueError(f"{where} is not an object")
     if key not in record:
         raise ValueError(f"missing {key}: {where} has none")
-    value = record[key]
-    if not isinstance(value, str | int) or isinstance(value, bool) or (isinstance(value, int) and abs(value) >= 2**63):
-        raise ValueError(f"the {key} of {where} is {str(value)[:50]}, expected text or a whole number")
-    return value
+    try:
+        return plain_id(record[key])
+    except ValueError:
+        raise ValueError(
+            f"the {key} of {where} is {str(record[key])[:50]}, expected text or a whole number, or a list of these"
+        ) from None
+
+
+def plain_id(value: object) -> Hashable:
+    """Return the id of a node in Python: JSON has lists for tuples."""
+    match value:
+        case list():
+            return tuple(map(plain_id, value))
+        case bool():
+            pass
+        case str():
+            return value
+        case int() if abs(value) < 2**63:
+            return value
+    raise ValueError(value)
 
 
 def others(record: Mapping[str, object], *keys: str) -> dict[str, object]:
@@ -341,7 +381,7 @@ def read_edge_list(data: bytes) -> DeclaredNetwork:
     """
     network = DeclaredNetwork()
     for number, line in enumerate(text_of(data).split("\n"), 1):
-        words = [] if line.startswith("%") else line.partition("#")[0].split(maxsplit=2)
+        words = [] if line.startswith("%") else list(edge_words(line.partition("#")[0]))
         if not words:
             continue
         if len(words) < 2:
@@ -353,6 +393,28 @@ def read_edge_list(data: bytes) -> DeclaredNetwork:
     return network
 
 
+def edge_words(line: str) -> Iterator[str]:
+    """Yield both nodes of a line, and the rest if there is any; a tuple is one name, blanks included."""
+    for _ in range(2):
+        line = line.strip()
+        end = tuple_end(line) or len(line.split(maxsplit=1)[0]) if line else 0
+        if end:
+            yield line[:end]
+        line = line[end:]
+    if line.strip():
+        yield line.strip()
+
+
+def tuple_end(line: str) -> int:
+    """Return the length of the tuple that a line begins with; 0 if it begins with none."""
+    depth = 0
+    for token in TUPLE_TOKEN.finditer(line if line.startswith("(") else ""):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if not depth:
+            return token.end() if line[token.end() : token.end() + 1].strip() == "" else 0
+    return 0
+
+
 def link_attributes(text: str, number: int) -> dict[str, object]:
     """Return the attributes at the end of a line."""
     try:
@@ -362,7 +424,10 @@ def link_attributes(text: str, number: int) -> dict[str, object]:
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise ValueError(f"line {number}: expected a weight or a dictionary after the nodes, found {text[:50]!r}")
+        raise ValueError(
+            f"line {number}: expected a weight or a dictionary after the nodes, found {text[:50]!r}; "
+            "names have no blanks, except tuples in parentheses"
+        )
     return value
 
 

@@ -138,12 +138,20 @@ BAD_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "json without links": ("json", '{"nodes": []}', "one list of links"),
     "json with both links": ("json", node_link("a", "b", links=[]), "one list of links"),
     "json node": ("json", '{"nodes": [5], "edges": []}', "node 0 is not an object"),
-    "json list id": ("json", '{"nodes": [{"id": [1]}], "edges": []}', "expected text or a whole number"),
+    "json list id": (
+        "json",
+        '{"nodes": [{"id": [[1], 1.5]}], "edges": []}',
+        "expected text or a whole number, or a list",
+    ),
     "json true id": ("json", '{"nodes": [{"id": true}], "edges": []}', "expected text or a whole number"),
     "json float id": ("json", node_link(1.0, 2.0), "expected text or a whole number"),
     "json huge number": ("json", '{"nodes": [{"id": ' + "9" * 5000 + '}], "edges": []}', ""),
     "json link without target": ("json", '{"nodes": [{"id": 1}], "edges": [{"source": 1}]}', "missing target"),
-    "json directed": ("json", node_link("a", "b", directed=True), "the arc from 'a' to 'b' has no reverse"),
+    "json directed": (
+        "json",
+        node_link("a", "b", "a", "c", directed=True).replace('{"id": "a"}, ', "", 1),
+        "the arc from 'a' to 'c' has no reverse, while 2 arcs have",
+    ),
     "huge graph6": ("g6", b"~~~~~~~~", "too many for graph6"),
     "graph6 without its number": ("g6", b"~??", "ends within the number of nodes"),
     "empty graph6": ("g6", b"", "no graphs"),
@@ -372,7 +380,7 @@ def test_a_networkx_graph_is_a_network() -> None:
     [
         (networkx.MultiGraph([(0, 1), (1, 0)]), "parallel links"),
         (networkx.Graph([(0, 1), (1, 1)]), "self-loop at '1'"),
-        (networkx.DiGraph([(0, 1)]), "has no reverse"),
+        (networkx.DiGraph([(0, 1), (1, 0), (1, 2)]), "has no reverse"),
         (networkx.MultiDiGraph([(0, 1), (0, 1), (1, 0)]), "parallel links"),
         (networkx.Graph([("a", "b"), ("c", "d"), ("d", "e")]), "components of 3, 2 nodes; no path joins 'c' and 'a'"),
         (networkx.Graph([(1, "1")]), "same label"),
@@ -385,6 +393,139 @@ def test_bad_graphs_are_refused(graph: Any, message: str) -> None:
         from_networkx(graph, "bad")
     assert message in caught.value.allowed
     assert caught.value.value == "file:bad"
+
+
+# Each format writes the same names: tuples as text, or in JSON as lists.
+@pytest.mark.parametrize("suffix", ["graphml", "gml", "json", "edges", "python"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_names_that_are_tuples_are_read_by_every_reader(suffix: str, nested: bool, tmp_path: Path) -> None:
+    graph = networkx.hypercube_graph(3)
+    if nested:  # as `networkx.cartesian_product` calls nodes, with brackets and blanks within texts
+        graph = networkx.relabel_nodes(graph, {node: (node, f"({node[0]} ") for node in graph})
+    path = tmp_path / f"net.{suffix}"
+
+    def read(relabel: bool) -> TableTopology:
+        return from_networkx(graph, relabel=relabel) if suffix == "python" else read_network(path, relabel=relabel)
+
+    if suffix == "json":
+        path.write_text(json.dumps(networkx.node_link_data(graph)))
+    elif suffix == "gml":
+        networkx.write_gml(graph, path, stringizer=str)
+    elif suffix != "python":
+        WRITERS[suffix](graph, str(path))
+
+    def written_as(name: object) -> str:  # networkx leaves out blanks in GML
+        return str(name).replace(" ", "") if suffix == "gml" else str(name)
+
+    topology = read(True)
+    names = [written_as(topology.node_attributes[rank]["original_label"]) for rank in topology.ranks()]
+    links = {frozenset((names[one], names[other])) for one, _, other, _ in topology.links()}
+    assert links == {frozenset((written_as(one), written_as(other))) for one, other in graph.edges}
+    assert [topology.label(rank) for rank in topology.ranks()] == list("01234567")
+    if suffix == "gml" and not nested:
+        assert read(False).label(0) == "(0,0,0)"
+        return
+    with pytest.raises(ScenarioError, match=r"contains the character ' '; rename it, or call .* its rank .--relabel"):
+        read(False)
+
+
+@pytest.mark.parametrize(
+    ("line", "names", "rate"),
+    [
+        ("(0,1) (1,1) 2.5", ["(0,1)", "(1,1)"], 2.5),
+        ("(x) (y", ["(x)", "(y"], None),
+        ("() a)b", ["()", "a)b"], None),
+        ("(a)b c 3", ["(a)b", "c"], 3),
+    ],
+)
+def test_parentheses_without_blanks_are_names(line: str, names: list[str], rate: float | None, tmp_path: Path) -> None:
+    topology = read_network(written(tmp_path, "edges", line))
+    assert [topology.label(rank) for rank in topology.ranks()] == names
+    assert topology.link_attributes == ({} if rate is None else {(0, 1): {"weight": rate}})
+
+
+def drawn(*names: str) -> str:
+    """Return a path as yEd saves it: arcs by default, names in the drawing only."""
+    shape = (
+        '<node id="n{}"><data key="d5"/><data key="d6"><y:ShapeNode><y:Geometry x="0"/><y:NodeLabel x="1">{}'
+        "<y:LabelModel/></y:NodeLabel></y:ShapeNode></data></node>"
+    )
+    edges = "".join(f'<edge id="e{i}" source="n{i}" target="n{i + 1}"/>' for i in range(len(names) - 1))
+    nodes = "".join(shape.format(*pair) for pair in enumerate(names))
+    return (
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">'
+        '<key attr.name="description" attr.type="string" for="node" id="d5"/>'
+        '<key for="node" id="d6" yfiles.type="nodegraphics"/>'
+        f'<graph edgedefault="directed" id="G">{nodes}{edges}</graph></graphml>'
+    )
+
+
+ONE_WAY = "the graph is directed, but no arc has a reverse: links are taken as undirected"
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "remarks"),
+    [
+        (["core", "edge", "host"], ["core", "edge", "host"], [ONE_WAY]),
+        (["core", "edge", "core"], ["n0", "n1", "n2"], ["by their ids, since 2 nodes have the label 'core'", ONE_WAY]),
+        (["core", "", "host"], ["n0", "n1", "n2"], ["nodes are called by their ids, since 1 have no label", ONE_WAY]),
+        (["", "", ""], ["n0", "n1", "n2"], [ONE_WAY]),
+    ],
+)
+def test_drawings_of_yed(names: list[str], labels: list[str], remarks: list[str], tmp_path: Path) -> None:
+    path = written(tmp_path, "graphml", drawn(*names))
+    topology = read_network(path)
+    assert [topology.label(rank) for rank in topology.ranks()] == labels
+    assert [(one, other) for one, _, other, _ in topology.links()] == [(0, 1), (1, 2)]
+    assert [wanted in remark for wanted, remark in zip(remarks, topology.remarks, strict=True)] == [True] * len(remarks)
+    # networkx ignores the drawing, and agrees on nodes and arcs.
+    assert list(networkx.read_graphml(path).edges) == [("n0", "n1"), ("n1", "n2")]
+
+
+@pytest.mark.parametrize("suffix", ["graphml", "gml"])
+def test_labels_of_the_topology_zoo_are_names(suffix: str, tmp_path: Path) -> None:
+    graph = networkx.Graph([(0, 1), (1, 2)], Network="Zoo")
+    networkx.set_node_attributes(graph, {0: "Bern", 1: "Genf", 2: "Chur"}, "label")
+    path = tmp_path / f"zoo.{suffix}"
+    # The writer of GML takes labels from the nodes themselves.
+    WRITERS[suffix](
+        networkx.relabel_nodes(graph, dict(graph.nodes(data="label"))) if suffix == "gml" else graph, str(path)
+    )
+    topology = read_network(path)
+    assert [topology.label(rank) for rank in topology.ranks()] == ["Bern", "Genf", "Chur"]
+
+
+@pytest.mark.parametrize("suffix", ["graphml", "gml", "json", "python"])
+@pytest.mark.parametrize(
+    ("arcs", "links", "words"),
+    [
+        ([(0, 1), (1, 2), (2, 0)], 3, ONE_WAY),
+        ([(0, 1), (1, 0), (1, 2), (2, 1)], 2, None),
+        ([(0, 1), (1, 0), (1, 2)], None, "the arc from '1' to '2' has no reverse, while 2 arcs have"),
+        ([(0, 1), (1, 2), (2, 2)], None, "self-loop at '2'"),
+    ],
+)
+def test_directed_graphs_are_read_alike(
+    suffix: str, arcs: list[tuple[int, int]], links: int | None, words: str | None, tmp_path: Path
+) -> None:
+    graph: Any = networkx.DiGraph(arcs)
+    path = tmp_path / f"net.{suffix}"
+    if suffix == "json":
+        path.write_text(json.dumps(networkx.node_link_data(graph)))
+    elif suffix != "python":
+        WRITERS[suffix](graph, str(path))
+
+    def read() -> TableTopology:
+        return from_networkx(graph) if suffix == "python" else read_network(path)
+
+    if links is None:
+        with pytest.raises(ScenarioError) as caught:
+            read()
+        assert str(words) in caught.value.allowed
+        return
+    topology = read()
+    assert topology.link_count == links == graph.to_undirected().number_of_edges()
+    assert list(topology.remarks) == ([words] if words else [])
 
 
 # --- network.json ------------------------------------------------------------------------------------------------------
