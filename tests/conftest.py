@@ -29,6 +29,7 @@ from coordinator.cli.invoke import main
 from coordinator.grading import submission
 from coordinator.networks.launchers import local
 from coordinator.reports.pages import compile_templates
+from coordinator.scenario.named import NAMED
 from emunode.plugins import LOADED
 from emunode.runtime import collect_seldom
 from tests.assembled_commands import assemble_once
@@ -130,12 +131,15 @@ def _is_sampled(item: pytest.Item, mark: pytest.Mark) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    """Withdraw the plug-ins that a test has loaded itself: other tests in this process shall not have them."""
+    """Withdraw the plug-ins that a test has loaded itself, and what it has named: other tests in this process shall not
+    have them.
+    """
     before = {*LOADED}
     try:
         return (yield)
     finally:
         forget_plugins(before)
+        NAMED.clear()
 
 
 class WaitingFirst:

@@ -16,6 +16,7 @@ from coordinator.execution.sinks import DirectorySink, FinishedRun, MemoryRun, M
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.raster import font_family
 from coordinator.scenario.model import make_scenario
+from coordinator.scenario.named import name_values
 from coordinator.scenario.plugins import load_plugins
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
@@ -65,6 +66,7 @@ def run_and_draw(out: Path, **values: object) -> RunResult:
 
 
 def _planned(values: Mapping[str, object]) -> Plan:
+    name_values(values)
     return make_plan(make_scenario({"driver": "memory", **values}))
 
 

@@ -72,7 +72,7 @@ def test_a_worker_of_a_campaign_answers_and_ends(tmp_path: Path) -> None:
             worker.wait(0.01)
         assert worker.stdin is not None
         assert worker.stdout is not None
-        greeting = {"plugins": [], "scenarios": [fields("star:3 broadcast edt driver=memory")]}
+        greeting = {"plugins": [], "named": [], "scenarios": [fields("star:3 broadcast edt driver=memory")]}
         worker.stdin.write(f"{json.dumps(greeting)}\n[0,[],1]\n".encode())
         worker.stdin.close()
         with worker.stdout as answers:

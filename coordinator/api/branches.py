@@ -14,6 +14,7 @@ from coordinator.history.journal import table
 from coordinator.planning.plan import make_plan
 from coordinator.reports.data import find_run
 from coordinator.scenario.model import make_scenario, plain_values
+from coordinator.scenario.named import name_values
 from emunode.errors import ScenarioError
 from emunode.model import Step
 
@@ -36,6 +37,7 @@ def branch(
     steps, and (field `fault`) for a fault that begins too early; other errors as of `Network.run`.
     """
     require_number("step", step)
+    name_values({} if driver is None else {"driver": driver})
     origin = origin_of(run, step)
     scenario = origin.branched(as_list(faults))
     plan = make_plan(scenario if driver is None else make_scenario(plain_values(scenario) | {"driver": driver}))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
+from coordinator.scenario.named import name_values
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
 from coordinator.scenario.schedules import with_schedule
@@ -33,6 +34,7 @@ def scenario_values(
         if name in options:
             instead = "faults" if name == "fault" else "the arguments of network() and of the method"
             raise ScenarioError("scenario", name, f"it cannot be given here; use {instead}")
+    name_values(options)
     # Before anything else: plug-ins may add options.
     loaded = load_plugins(as_list(options["plugin"])) if "plugin" in options else ()
     given = {name: _with_unit(value) if is_duration(name) else value for name, value in options.items()}

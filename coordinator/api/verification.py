@@ -31,7 +31,7 @@ from coordinator.mpi.history import verify_history
 from coordinator.reports.data import find_run
 from coordinator.results.explain import explain, place_of
 from coordinator.scenario.model import Scenario, make_scenario
-from coordinator.scenario.networks import with_absolute_network
+from coordinator.scenario.named import values_of_file
 from coordinator.stored.reading import exists, read_bytes, read_toml
 from coordinator.stored.tables import damage_as_value_error, require_regular
 from coordinator.stored.version import VERSION_KEY
@@ -189,7 +189,7 @@ def _check_violations(folder: Path, verification: Verification) -> None:
     for path in sorted(folder.glob("violated-*.toml")):
         try:
             values = read_toml(path, follow=False)
-            scenario = make_scenario(with_absolute_network(values, folder))
+            scenario = make_scenario(values_of_file(values, folder))
             require_verifiable(scenario)
             if not _violates(scenario.on_driver("memory")):
                 verification.findings.append(f"{path.name}: a run of it violates no claim")

@@ -29,7 +29,8 @@ from coordinator.campaigns.stored_records import (
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.history.run_directory import replace_file, require_no_links
 from coordinator.scenario.model import Scenario
-from coordinator.scenario.networks import PREFIX, absolute_network, keep_network, network_of, with_absolute_network
+from coordinator.scenario.named import values_of_file
+from coordinator.scenario.networks import PREFIX, keep_network, network_of
 from coordinator.scenario.plugins import keep_plugins
 from coordinator.stored.reading import RefusedError, read_toml
 from coordinator.stored.version import VERSION_KEY, require_version
@@ -326,10 +327,9 @@ def read_grid(folder: Path) -> Grid:
             raise ScenarioError(
                 "resume", str(folder), f"{name} in its {GRID} is {str(values[name])[:60]}, expected {expected}"
             )
-    base = with_absolute_network(values["scenario"], folder)
-    vary = dict(values["vary"])
-    if "topology" in vary:
-        vary["topology"] = [absolute_network(str(name), folder) for name in vary["topology"]]
+    base = values_of_file({**values["scenario"], "vary": values["vary"]}, folder)
+    vary = base.pop("vary")
+    assert isinstance(vary, dict)
     return Grid(base, vary, values["faults"], values["trials"], values.get("precision"), values["engine"])
 
 

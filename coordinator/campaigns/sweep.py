@@ -36,7 +36,7 @@ from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import Judged, Verdict, ratio_to
 from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.model import Scenario, make_scenario
-from coordinator.scenario.networks import absolute_network
+from coordinator.scenario.networks import absolute_value
 from coordinator.stored.reading import RefusedError, exists, read_toml
 from coordinator.stored.version import VERSION_KEY, require_version
 from coordinator.stored.writing import open_to_append
@@ -506,7 +506,7 @@ def _write_settings(
     scenario = {name: value for name, value in values.items() if value is not None}
     settings = {
         VERSION_KEY: __version__,
-        "topologies": [absolute_network(name, Path.cwd()) for name in topologies],
+        "topologies": [absolute_value("topology", name, Path.cwd()) for name in topologies],
         "collective": str(collective),
         "algorithms": list(algorithms),
         "metric": metric,

@@ -21,6 +21,7 @@ from coordinator.results.conclude import rule_counted
 from coordinator.results.latency import completion_seconds
 from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.model import Scenario, knowledge_of
+from coordinator.scenario.named import require_named
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.model import FaultKnowledge, Step
@@ -139,6 +140,8 @@ class TrialRunner:
     """Runs trials in this process. Leaving the context closes the network."""
 
     def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
+        for scenario in scenarios:
+            require_named(scenario)
         self._scenarios = scenarios
         self._log = log
         self._plans: dict[int, Plan] = {}

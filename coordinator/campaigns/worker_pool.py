@@ -13,6 +13,7 @@ import trio
 
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialSink, result_of
 from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.named import NAMED, require_named
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import EmulatorError, FaultError, RuleError, RunError, ScenarioError
 from emunode.model import Plugin
@@ -214,19 +215,23 @@ def read_answer(line: bytes) -> TrialResult:
 
 def write_greeting(scenarios: Sequence[Scenario], further: Iterable[str] = ()) -> bytes:
     """Return the first line that a worker reads: the scenarios, and the plug-ins that they name, with `further` ones."""
+    for scenario in scenarios:
+        require_named(scenario)
     named = {entry for scenario in scenarios for entry in scenario.plugin}.union(further)
     plugins = set(loaded_plugins(sorted(named), all_of_them=True))
     return encode(
         {
             "plugins": sorted(plugins),
+            "named": sorted(NAMED),
             "scenarios": [scenario.model_dump(mode="json", exclude_none=True) for scenario in scenarios],
         }
     )
 
 
 def read_greeting(line: bytes) -> list[Scenario]:
-    """Load the plug-ins of a greeting (the parent process was allowed to execute them); returns its scenarios."""
+    """Load the plug-ins of a greeting, and note what the user has named to the parent process; returns its scenarios."""
     greeting = json.loads(line)
+    NAMED.update((name, text) for name, text in greeting["named"])
     for plugin in greeting["plugins"]:
         load_received(Plugin(*plugin))
     return [make_scenario(values) for values in greeting["scenarios"]]

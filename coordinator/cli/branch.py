@@ -7,6 +7,7 @@ from coordinator.api.branches import origin_of
 from coordinator.cli.given import texts_of
 from coordinator.execution.branch import Origin
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario, plain_values
+from coordinator.scenario.named import name_values
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.option import OptionGroup
 from coordinator.scenario.plugins import load_plugins
@@ -36,7 +37,9 @@ def branch_from(text: str, file: Path | None, flags: Any) -> tuple[Origin, Scena
         allow_program(program)
     origin = origin_of(path, step)
     scenario = origin.branched(given.pop("fault", ()))
-    return origin, make_scenario(plain_values(scenario) | with_absolute_network(given, Path.cwd()))
+    named = with_absolute_network(given, Path.cwd())
+    name_values(named)
+    return origin, make_scenario(plain_values(scenario) | named)
 
 
 def place_from(text: str) -> tuple[Path, int]:

@@ -22,13 +22,14 @@ from coordinator.campaigns.store import read_grid
 from coordinator.campaigns.tables import Row
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.given import values_from
+from coordinator.cli.given import texts_of, values_from
 from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag
 from coordinator.cli.varied import varied_values
 from coordinator.reports.campaign_report import process_cells
+from coordinator.scenario.named import name_again, require_same
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.terminal import plural
@@ -106,11 +107,14 @@ def campaign(  # noqa: PLR0913  # its flags
       coordinator campaign --resume runs/campaigns/NAME
     """
     if resume is not None:
-        others = {name for name, value in asdict(flags).items() if value is not None} if flags is not None else set()
-        if scenario or out or faults or vary or others - {"plugin"} or trials or precision or engine:
-            raise ScenarioError("resume", str(resume), "the folder stores the grid; give no other flag of the grid")
-        load_plugins((flags and flags.plugin) or ())
+        given = texts_of(flags)
+        refusal = ScenarioError("resume", str(resume), "the folder stores the grid; give no other flag of the grid")
+        if scenario or out or faults or vary or trials or precision or engine:
+            raise refusal
+        load_plugins(given.pop("plugin", ()))
+        named = name_again(given, refusal)
         grid, folder = read_grid(resume), resume
+        require_same(named, {**grid.base, **grid.vary})
     else:
         grid = make_grid(values_from(scenario, flags), vary or [], faults, trials, precision, engine)
         folder = out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator.scenario.durations import parse_duration
 from coordinator.scenario.model import Scenario, make_scenario, read_scenario
+from coordinator.scenario.named import name_values, values_of_file
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.plugins import load_plugins, require_loaded
 from coordinator.scenario.programs import allow_program, require_named
@@ -25,8 +26,9 @@ def values_from(file: Path | None, flags: Any) -> dict[str, object]:
     """Return the keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are
     executed. `flags` is a record with None for flags that are not given, or a dictionary.
     """
-    values = with_absolute_network(read_scenario(file), file.parent) if file else {}
     given = texts_of(flags)
+    name_values(with_absolute_network(given, Path.cwd()))
+    values = values_of_file(read_scenario(file), file.parent, given) if file else {}
     if "plugin" in values or "plugin" in given:
         values["plugin"] = _plugins(values.get("plugin", ()), given.pop("plugin", ()))
     if "program" in values or "program" in given:

@@ -1,18 +1,24 @@
 """`coordinator certify --every-order`, and `coordinator run --order`."""
 
+import shlex
 from pathlib import Path
+from typing import Any
 
 from coordinator.api.certificates import run_every_order
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
+from coordinator.cli.given import texts_of
 from coordinator.cli.markup import escape
 from coordinator.execution.every_order.result import EveryOrder
 from coordinator.execution.every_order.shared_state import NOT_WATCHED
 from coordinator.execution.every_order.stored import read_order, write_order
 from coordinator.scenario.command import run_command
 from coordinator.scenario.model import Scenario
-from coordinator.scenario.plugins import plugin_flags
+from coordinator.scenario.named import name_again, require_same
+from coordinator.scenario.plugins import load_plugins, plugin_flags
+from coordinator.scenario.reach import FILE
+from emunode.errors import ScenarioError
 from emunode.terminal import plural
 
 SHOWN_COUNTS = 40
@@ -29,7 +35,8 @@ def search_orders(scenario: Scenario, executions: int | None, out: Path | None, 
         written = write_order(found, scenario, path)
         plugins = plugin_flags(scenario.plugin)
         # Where no order of one host is to blame, memory and hosts differ in every run.
-        repeat = [f"coordinator run --order {path}{plugins}"] if written else _both(scenario)
+        network = f" --topology {shlex.quote(scenario.topology)}" if scenario.topology.startswith(FILE) else ""
+        repeat = [f"coordinator run --order {path}{network}{plugins}"] if written else _both(scenario)
     if as_json:
         print_json({**found.record(), "repeat": repeat})
     else:
@@ -43,9 +50,20 @@ def _both(scenario: Scenario) -> list[str]:
     return [run_command(each) for each in (scenario.on_driver("memory"), hosts)]
 
 
-def run_order(path: Path, *, as_json: bool) -> int:
-    """Run the order in a file beside the plain one, and print where they differ; return the exit status."""
+def run_order(path: Path, flags: Any, *, alone: bool, as_json: bool) -> int:
+    """Run the order in a file beside the plain one, and print where they differ; return the exit status.
+
+    `flags` repeat what the file may not name alone. ScenarioError (field `order`) for other flags, and if it is not `alone`.
+    """
+    allowed = "the file has the scenario; give only --json beside it, and what it may not name alone, such as --plugin"
+    refusal = ScenarioError("order", str(path), allowed)
+    if not alone:
+        raise refusal
+    given = texts_of(flags)
+    load_plugins(given.pop("plugin", ()))
+    named = name_again(given, refusal)
     scenario, order = read_order(path)
+    require_same(named, dict(scenario))
     found = run_every_order(scenario, None, lambda *_: None, order)
     if as_json:
         print_json(found.record())

@@ -9,8 +9,6 @@ from cyclopts import Parameter
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import PageParameters, RunOutputFlags, as_command
 from coordinator.cli.run_flags import PageFlags, RunOutput
-from coordinator.scenario.plugins import load_plugins
-from emunode.errors import ScenarioError
 
 
 def run(
@@ -50,15 +48,11 @@ def run(
     """
     if order is not None:
         # A parser gives a record for each group of flags, or none; all flags are empty unless they are given.
-        given = {name for each in (flags, page, output) if each for name, value in asdict(each).items() if value}
-        if scenario or join_seconds or origin or given - {"plugin", "json"}:
-            raise ScenarioError(
-                "order", str(order), "the file has the scenario; give only --plugin and --json beside it"
-            )
-        load_plugins((flags and flags.plugin) or ())
+        others = {name for each in (page, output) if each for name, value in asdict(each).items() if value}
         from coordinator.cli.orders import run_order  # noqa: PLC0415  # most runs do without
 
-        return run_order(order, as_json=output is not None and output.json)
+        alone = not (scenario or join_seconds or origin or others - {"json"})
+        return run_order(order, flags, alone=alone, as_json="json" in others)
     from coordinator.cli.execute import run_scenario  # noqa: PLC0415  # `--help` does without
 
     return run_scenario(scenario, flags, join_seconds, page or PageFlags(), output or RunOutput(), origin)

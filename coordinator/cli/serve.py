@@ -16,6 +16,7 @@ from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.drivers import JoinEndpoint
 from coordinator.scenario.model import make_scenario, scenario_from_environment
+from coordinator.scenario.named import name_values
 from coordinator.scenario.schedules import with_schedule
 from emunode.errors import ScenarioError
 from emunode.host.process import forgo_privileges
@@ -46,7 +47,9 @@ def serve(
     if not address or not port.isdigit() or not 0 < int(port) < 65536:
         raise ScenarioError("listen", listen, "expected ADDRESS:PORT, such as 127.0.0.1:7000 or 0.0.0.0:7000")
     seconds = seconds_from("join_seconds", join_seconds)
-    values = with_schedule(scenario_from_environment(os.environ) | values_from(scenario, flags))
+    variables = scenario_from_environment(os.environ)
+    name_values({"driver": "join"})
+    values = with_schedule(variables | values_from(scenario, flags))
     wanted = make_scenario(values | {"driver": "join"})
     plan = make_plan(wanted, hosts, JoinEndpoint(address, int(port), token_file, seconds))
     require_possible(plan)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from coordinator.campaigns.grid import MOST_VALUES
-from coordinator.scenario.networks import absolute_network
+from coordinator.scenario.networks import absolute_value
 from emunode.errors import ScenarioError
 
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
@@ -26,7 +26,7 @@ def varied_values(texts: Iterable[str]) -> dict[str, list[object]]:
 
 def _networks(given: str) -> list[object]:
     """Split names of networks that may contain commas: every name begins with its family and a colon."""
-    return [absolute_network(name, Path.cwd()) for name in re.split(r",(?=[A-Za-z-]+:)", given) if name]
+    return [absolute_value("topology", name, Path.cwd()) for name in re.split(r",(?=[A-Za-z-]+:)", given) if name]
 
 
 def _values(text: str, given: str) -> list[object]:

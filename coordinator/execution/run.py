@@ -19,6 +19,7 @@ from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.host_traffic import host_traffic
 from coordinator.results.queries import read_once
 from coordinator.scenario.fault_draws import require_harm
+from coordinator.scenario.named import require_named
 from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import RunError
@@ -45,9 +46,11 @@ def run(
     `steering` may add faults to the plan; the scenario that is kept has them. `observe` is called with the journal rows as
     they come in. `accept` returns the judged run that is kept, or raises RunError for a run that is not to be kept.
 
-    ScenarioError if the sink cannot be used, RuleError if the algorithm broke its own rules, RunError if the network could
-    not be brought up; in each case nothing is left. A run that began but could not finish is kept, as `undecided`.
+    ScenarioError if the sink cannot be used, or for a value that reaches out and that only a file names, RuleError if the
+    algorithm broke its own rules, RunError if the network could not be brought up; in each case nothing is left. A run that
+    began but could not finish is kept, as `undecided`.
     """
+    require_named(plan.scenario)
     sink.prepare(plan)
     network: Network | Timed | None = None
     problem = "the run failed"

@@ -20,7 +20,8 @@ from coordinator.history.stored_run import (
 )
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
-from coordinator.scenario.networks import network_of, with_absolute_network
+from coordinator.scenario.named import values_of_file
+from coordinator.scenario.networks import network_of
 from coordinator.stored.reading import RefusedError
 from coordinator.stored.tables import damage_as_value_error, require_regular
 from emunode.errors import ScenarioError
@@ -66,7 +67,7 @@ def read_scenario(path: Path, verification: Verification) -> Scenario:
     verification.unchecked += unknown_keys("scenario.toml", values, OPTIONS)
     values = {name: value for name, value in values.items() if name in OPTIONS}
     try:
-        return make_scenario(with_absolute_network(values, path))
+        return make_scenario(values_of_file(values, path))
     except ScenarioError as error:
         raise UnreadableError(f"scenario.toml: {shortened(error)}") from None
 

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 from coordinator.scenario.added_options import AddedOptions
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.option import Form, Option, OptionGroup
+from coordinator.scenario.reach import DATA
 from emunode.registry import register
 
 STEP = re.compile("[1-9][0-9]{0,8}", re.ASCII)
@@ -32,7 +33,7 @@ class LivenessOptions(AddedOptions):
 
     heal_at: Annotated[
         Annotated[int | str, BeforeValidator(_moment), Form("STEP|TIME", "int | str")] | None,
-        Option(OptionGroup.FAULTS),
+        Option(OptionGroup.FAULTS, reach=DATA),
     ] = Field(
         None,
         description="end all faults at the beginning of this step, or at a time such as 50ms, and leave out later ones; "

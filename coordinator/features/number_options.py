@@ -6,6 +6,7 @@ from pydantic import Field
 
 from coordinator.scenario.added_options import AddedOptions
 from coordinator.scenario.option import Form, Needs, Option, OptionGroup
+from coordinator.scenario.reach import DATA, DATA_FILE
 from emunode.model import MOST_LEAVES
 from emunode.registry import register
 
@@ -21,30 +22,32 @@ class NumberOptions(AddedOptions):
             "float64", "float32", "bfloat16", "float16", "probe", "probe-float64", "probe-bfloat16", "probe-float16"
         ]
         | None,
-        Option(OptionGroup.MESSAGES),
+        Option(OptionGroup.MESSAGES, reach=DATA),
     ] = Field(
         None,
         description="real numbers that reduce, allreduce and reduce-scatter add, in the order of the timetable; probe: "
         "float32 numbers whose sums reveal that order, or numbers of the type after the hyphen; default: bytes, folded by "
         "exclusive or",
     )
-    rounding: Annotated[Literal["each", "end"] | None, Option(OptionGroup.MESSAGES, OF_NUMBERS)] = Field(
+    rounding: Annotated[Literal["each", "end"] | None, Option(OptionGroup.MESSAGES, OF_NUMBERS, reach=DATA)] = Field(
         None,
         description="round sums after each addition, or 16-bit types once at the end of additions in float32; default: each",
     )
-    fixed_order: Annotated[bool, Option(OptionGroup.MESSAGES, OF_NUMBERS)] = Field(
+    fixed_order: Annotated[bool, Option(OptionGroup.MESSAGES, OF_NUMBERS, reach=DATA)] = Field(
         False,
         description="one order of additions for all elements, whatever algorithm, size and number of segments: partial "
         "results travel in parts that are added where both halves are there",
     )
-    leaves: Annotated[int | None, Option(OptionGroup.MESSAGES, OF_NUMBERS), Form("L", "int")] = Field(
+    leaves: Annotated[int | None, Option(OptionGroup.MESSAGES, OF_NUMBERS, reach=DATA), Form("L", "int")] = Field(
         None,
         ge=1,
         le=MOST_LEAVES,
         description="L contributions in all, of which each node adds a run of equal length, in place of one for each node; "
         "with fixed_order any number of nodes ends with the same bits",
     )
-    data: Annotated[str | None, Option(OptionGroup.MESSAGES, OF_NUMBERS), Form("FILE.npy", "object")] = Field(
+    data: Annotated[
+        str | None, Option(OptionGroup.MESSAGES, OF_NUMBERS, reach=DATA_FILE), Form("FILE.npy", "object")
+    ] = Field(
         None,
         max_length=4096,
         description="file FILE.npy with the contributions, of shape (ranks, elements), or (L, elements) with L leaves; "

@@ -116,14 +116,6 @@ def _placed(rule: type[RankPlacement], text: str, topology: Topology, hosts: int
         raise ScenarioError(FIELD, text[:80], f"a host for each rank; it gives {error}") from None
 
 
-def absolute_placement(text: str, folder: Path) -> str:
-    """Return a placement with the path of its file, if it names one, taken as relative to `folder`."""
-    name, colon, parameter = text.partition(":")
-    if name not in PLACEMENTS:
-        return text
-    return f"{name}{colon}{PLACEMENTS[name].with_absolute_path(parameter, folder)}"
-
-
 def require_links(text: str, topology: Topology, most: int = MOST_LINK_ENDS) -> None:
     """Refuse a network with too many links for a rule that looks at all of them; ScenarioError (field `placement`)."""
     if topology.order * topology.degree > most:

@@ -26,7 +26,8 @@ from coordinator.planning.plan import Plan
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.results.metrics import Measurement, measure
 from coordinator.scenario.model import make_scenario
-from coordinator.scenario.networks import stored_topology, with_absolute_network
+from coordinator.scenario.named import values_of_file
+from coordinator.scenario.networks import stored_topology
 from coordinator.scenario.plugins import absolute_plugins, require_loaded
 from coordinator.stored.reading import RefusedError, exists
 from emunode.errors import EmulatorError, ScenarioError
@@ -85,7 +86,7 @@ class RunData:
         try:
             # A run without a directory names its network by a digest, and is not a file.
             stored = self.path != Path()
-            values = with_absolute_network(self.scenario, self.path) if stored else self.scenario
+            values = values_of_file(self.scenario, self.path) if stored else self.scenario
             return judged_plan(make_scenario(values)) if self.scenario else None
         except (EmulatorError, ValueError, TypeError):
             return None

@@ -13,7 +13,7 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.data import RunData
 from coordinator.reports.export import goal_lines, write_lines
 from coordinator.scenario.model import make_scenario
-from coordinator.scenario.networks import absolute_network
+from coordinator.scenario.networks import absolute_value
 from coordinator.schedules.base import HopTimetable, RefusedScheduleError, ScheduleFile, TimedHop
 from coordinator.schedules.chakra_writer import chakra_traces
 from coordinator.schedules.forestcoll_writer import forestcoll_lines
@@ -158,7 +158,11 @@ def plan_of(data: RunData) -> Plan:
 
 def schedule_plan(topology: str, collective: str, algorithm: str | None, source: str | None) -> Plan:
     """Return the plan of an algorithm without a run. Raises ScenarioError."""
-    values = {"topology": absolute_network(topology, Path.cwd()), "collective": collective, "algorithm": algorithm}
+    values = {
+        "topology": absolute_value("topology", topology, Path.cwd()),
+        "collective": collective,
+        "algorithm": algorithm,
+    }
     given = {name: value for name, value in (*values.items(), ("source", source)) if value is not None}
     return make_plan(make_scenario({**given, "driver": "memory"}))
 

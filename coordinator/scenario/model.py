@@ -29,6 +29,17 @@ from coordinator.scenario.added_options import ADDED, TAKEN, AddedOptions
 from coordinator.scenario.drivers import DRIVERS, driver_name
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.option import PLUGIN, Form, Needs, Option, OptionGroup, ScenarioOption, options_of
+from coordinator.scenario.reach import (
+    BY_DIGEST,
+    DATA,
+    DRIVER,
+    MACHINES,
+    NETWORK_FILE,
+    PERMUTATION_FILE,
+    PLACEMENT_FILE,
+    PROGRAM,
+    SCHEDULE_FILE,
+)
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
 from emunode.timed.cost_model import NANO, LinearCostModel
@@ -161,181 +172,193 @@ class Scenario(BaseModel):
 
     # All that a new option needs outside the code that uses it is its field here, or a field of `AddedOptions` beside
     # the feature that uses it.
-    topology: Annotated[str, Option(OptionGroup.COLLECTIVE)] = Field(
+    topology: Annotated[str, Option(OptionGroup.COLLECTIVE, reach=NETWORK_FILE)] = Field(
         description="network such as star:5, torus:4x4 or file:NET.graphml; see `coordinator list topologies`"
     )
-    collective: Annotated[Collective, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE)] = Field(
+    collective: Annotated[Collective, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         description="collective operation"
     )
-    algorithm: Annotated[str, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE)] = Field(
+    algorithm: Annotated[str, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         description="see `coordinator list algorithms`"
     )
-    source: Annotated[Label | None, Option(OptionGroup.COLLECTIVE)] = Field(
+    source: Annotated[Label | None, Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         None, description="label of the source (broadcast, scatter, unicast) or of the target (gather, reduce)"
     )
-    target: Annotated[Label | None, Option(OptionGroup.COLLECTIVE)] = Field(
+    target: Annotated[Label | None, Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         None, description="label of the target of a unicast; default: the node of lowest rank farthest from the source"
     )
-    permutation: Annotated[str | None, Option(OptionGroup.COLLECTIVE)] = Field(
+    permutation: Annotated[str | None, Option(OptionGroup.COLLECTIVE, reach=PERMUTATION_FILE)] = Field(
         None,
         max_length=2**25,
         description="unicast with a message from every node: a permutation such as reversal, random or shift:3, or a CSV "
         "file of source and target labels",
     )
-    port_model: Annotated[PortModel, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE)] = Field(
+    port_model: Annotated[PortModel, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         PortModel.ALL_PORT, description="ports that a node may use in one step"
     )
-    duplex: Annotated[Duplex, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE)] = Field(
+    duplex: Annotated[Duplex, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         Duplex.FULL, description="whether a link carries packets both ways in one step"
     )
-    network_sha256: Annotated[str | None, Option(OptionGroup.COLLECTIVE)] = Field(
+    network_sha256: Annotated[str | None, Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         None, pattern=r"^[0-9a-f]{64}$", description="digest that a network from a file must have"
     )
-    relabel: Annotated[bool, Option(OptionGroup.COLLECTIVE)] = Field(
+    relabel: Annotated[bool, Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         False, description="call the nodes of a network from a file by their ranks"
     )
-    message_bytes: Annotated[Annotated[Whole, Field(ge=1, le=MOST_BYTES)] | None, Option(OptionGroup.MESSAGES)] = Field(
+    message_bytes: Annotated[
+        Annotated[Whole, Field(ge=1, le=MOST_BYTES)] | None, Option(OptionGroup.MESSAGES, reach=DATA)
+    ] = Field(
         None,
         description="bytes that a rank contributes: a message, or the vector of an allreduce or reduce-scatter; default: "
         "64, and for a vector 64 for each rank",
     )
-    messages: Annotated[Whole, Option(OptionGroup.MESSAGES)] = Field(
+    messages: Annotated[Whole, Option(OptionGroup.MESSAGES, reach=DATA)] = Field(
         1, ge=1, le=MOST_MESSAGES, description="messages for each source and target"
     )
-    segments: Annotated[Annotated[Whole, Field(ge=1, le=MOST_BYTES)] | Automatic, Option(OptionGroup.MESSAGES)] = Field(
-        1, description="pieces of a message on each tree"
-    )
-    redundancy: Annotated[Whole, Option(OptionGroup.MESSAGES)] = Field(
+    segments: Annotated[
+        Annotated[Whole, Field(ge=1, le=MOST_BYTES)] | Automatic, Option(OptionGroup.MESSAGES, reach=DATA)
+    ] = Field(1, description="pieces of a message on each tree")
+    redundancy: Annotated[Whole, Option(OptionGroup.MESSAGES, reach=DATA)] = Field(
         1, ge=1, le=MOST_REDUNDANCY, description="trees that carry each message"
     )
-    driver: Annotated[str, BeforeValidator(_lower), AfterValidator(driver_name), Option(OptionGroup.PROCESSES)] = Field(
+    driver: Annotated[
+        str, BeforeValidator(_lower), AfterValidator(driver_name), Option(OptionGroup.PROCESSES, reach=DRIVER)
+    ] = Field(
         "local",
         json_schema_extra={"enum": list(DRIVERS)},
         description="where ranks run: in one loop, in host processes, in containers, on other machines, in hosts that "
         "join (`serve`)",
     )
-    ranks_per_host: Annotated[Count | Automatic, Option(OptionGroup.PROCESSES)] = Field(
+    ranks_per_host: Annotated[Count | Automatic, Option(OptionGroup.PROCESSES, reach=DATA)] = Field(
         "auto", description="ranks per process; auto: one process per core, or at most 24 containers"
     )
-    placement: Annotated[str, BeforeValidator(_lower_name), Option(OptionGroup.PROCESSES)] = Field(
-        "blocks",
-        max_length=2**25,
-        description="nodes that share a host: blocks, round-robin, sub-network, least-crossing or file:FILE; see "
-        "`coordinator list placements`",
-    )
-    netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns), Option(OptionGroup.PROCESSES)] = (
+    placement: Annotated[str, BeforeValidator(_lower_name), Option(OptionGroup.PROCESSES, reach=PLACEMENT_FILE)] = (
         Field(
-            "auto",
-            description="run in a network namespace of its own, where no packet filter tracks connections; auto: if the run "
-            "has more links than the filter can track (local driver)",
+            "blocks",
+            max_length=2**25,
+            description="nodes that share a host: blocks, round-robin, sub-network, least-crossing or file:FILE; see "
+            "`coordinator list placements`",
         )
     )
-    hang_by: Annotated[Literal["pause", "disconnect"], BeforeValidator(_lower), Option(OptionGroup.PROCESSES)] = Field(
+    netns: Annotated[
+        Literal["auto", "always", "never"], BeforeValidator(_netns), Option(OptionGroup.PROCESSES, reach=DATA)
+    ] = Field(
+        "auto",
+        description="run in a network namespace of its own, where no packet filter tracks connections; auto: if the run "
+        "has more links than the filter can track (local driver)",
+    )
+    hang_by: Annotated[
+        Literal["pause", "disconnect"], BeforeValidator(_lower), Option(OptionGroup.PROCESSES, reach=DATA)
+    ] = Field(
         "pause",
         description="how a container hangs: paused by its engine, or disconnected from the network (docker driver)",
     )
-    host_file: Annotated[str | None, Option(OptionGroup.PROCESSES)] = Field(
+    host_file: Annotated[str | None, Option(OptionGroup.PROCESSES, reach=MACHINES)] = Field(
         None, description="file with the machines of the hosts, each with slots=N for N hosts (ssh, mpi)"
     )
-    launcher: Annotated[str | None, Option(OptionGroup.PROCESSES)] = Field(
+    launcher: Annotated[str | None, Option(OptionGroup.PROCESSES, reach=PROGRAM)] = Field(
         None, description="command that starts hosts, with arguments, such as 'srun --partition=p' (ssh, mpi, slurm)"
     )
-    clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower), Option(OptionGroup.CLOCK)] = Field(
+    clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower), Option(OptionGroup.CLOCK, reach=DATA)] = Field(
         "steps", description="steps: lock-step; timed: nodes run independently, packets take real time"
     )
-    startup: Annotated[Seconds, Option(OptionGroup.CLOCK)] = Field(
+    startup: Annotated[Seconds, Option(OptionGroup.CLOCK, reach=DATA)] = Field(
         1e-3, description="time to start one packet, such as 5ms; virtual, or real if timed"
     )
-    per_byte: Annotated[Seconds, Option(OptionGroup.CLOCK)] = Field(1e-6, description="time per byte, such as 1us")
-    lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK)] = Field(
+    per_byte: Annotated[Seconds, Option(OptionGroup.CLOCK, reach=DATA)] = Field(
+        1e-6, description="time per byte, such as 1us"
+    )
+    lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK, reach=DATA)] = Field(
         0.05, gt=0, le=1, description="most lateness of a valid timed run, as a share of its time"
     )
-    worst_lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK)] = Field(
+    worst_lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK, reach=DATA)] = Field(
         5.0,
         gt=0,
         le=1e9,
         description="how late any packet of a timed run may be, in durations of its longest packet",
     )
-    packet_limit: Annotated[Count | None, Option(OptionGroup.MESSAGES)] = Field(
+    packet_limit: Annotated[Count | None, Option(OptionGroup.MESSAGES, reach=DATA)] = Field(
         None, description="most bytes that one start-up covers; default: no limit"
     )
-    link_capacity: Annotated[Count | Automatic | Unlimited | None, Option(OptionGroup.MESSAGES)] = Field(
+    link_capacity: Annotated[Count | Automatic | Unlimited | None, Option(OptionGroup.MESSAGES, reach=DATA)] = Field(
         None,
         description="most segments in one packet, where the algorithm sets no bound of its own; auto: what one start-up "
         "covers; default: as the algorithm is published",
     )
-    fault: Annotated[tuple[str, ...], Option(OptionGroup.FAULTS)] = Field(
+    fault: Annotated[tuple[str, ...], Option(OptionGroup.FAULTS, reach=DATA)] = Field(
         (), description="fault, such as crash:3142@2 (repeatable)"
     )
-    fault_knowledge: Annotated[str, BeforeValidator(_lower), AfterValidator(_knowledge), Option(OptionGroup.FAULTS)] = (
-        Field(
-            FaultKnowledge.NONE,
-            json_schema_extra={"enum": ["none", "neighbours", "all", DETECT_FORM]},
-            description="nodes that know the faults: none (as in the papers), neighbours, all; detect:K: neighbours, after "
-            "K steps of silence",
-        )
+    fault_knowledge: Annotated[
+        str, BeforeValidator(_lower), AfterValidator(_knowledge), Option(OptionGroup.FAULTS, reach=DATA)
+    ] = Field(
+        FaultKnowledge.NONE,
+        json_schema_extra={"enum": ["none", "neighbours", "all", DETECT_FORM]},
+        description="nodes that know the faults: none (as in the papers), neighbours, all; detect:K: neighbours, after "
+        "K steps of silence",
     )
-    keep_alive: Annotated[OptionalSeconds, Option(OptionGroup.FAULTS)] = Field(
+    keep_alive: Annotated[OptionalSeconds, Option(OptionGroup.FAULTS, reach=DATA)] = Field(
         None, gt=0, description="detect:K under the timed clock: time between two signs of life of a node, such as 5ms"
     )
-    on_failure: Annotated[OnFailure, BeforeValidator(_lower), Option(OptionGroup.FAULTS)] = Field(
+    on_failure: Annotated[OnFailure, BeforeValidator(_lower), Option(OptionGroup.FAULTS, reach=DATA)] = Field(
         OnFailure.CONTINUE,
         description="when nodes suspect a failure: continue; agree on what has failed; shrink: agree, and run the "
         "collective again on what is left (needs --fault-knowledge detect:K)",
     )
-    agreement_steps: Annotated[Count | None, Option(OptionGroup.FAULTS, IN_AGREEMENT)] = Field(
+    agreement_steps: Annotated[Count | None, Option(OptionGroup.FAULTS, IN_AGREEMENT, reach=DATA)] = Field(
         None,
         description="steps from a suspicion to the decision on it; default: the largest diameter that fewer failed nodes "
         "than the connectivity leave, or a bound on it",
     )
-    reliable: Annotated[bool, Option(OptionGroup.LINKS)] = Field(
+    reliable: Annotated[bool, Option(OptionGroup.LINKS, reach=DATA)] = Field(
         False, description="reliable links: every segment is acknowledged on every link, and sent again until it is"
     )
-    retransmit_after: Annotated[RetransmitAfter | None, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS)] = Field(
-        None,
-        description="steps, or under the timed clock a time such as 5ms, after which a reliable link sends a segment again; "
-        "default: as long as its acknowledgement takes",
+    retransmit_after: Annotated[RetransmitAfter | None, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = (
+        Field(
+            None,
+            description="steps, or under the timed clock a time such as 5ms, after which a reliable link sends a segment "
+            "again; default: as long as its acknowledgement takes",
+        )
     )
-    attempts: Annotated[Whole, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS)] = Field(
+    attempts: Annotated[Whole, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = Field(
         20, ge=1, le=MOST_ATTEMPTS, description="how often a reliable link sends a segment at most"
     )
-    window: Annotated[Whole, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS)] = Field(
+    window: Annotated[Whole, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = Field(
         1, ge=1, le=MOST_WINDOW, description="unacknowledged segments of a reliable link at most; 1 is stop and wait"
     )
-    back_off: Annotated[bool, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS)] = Field(
+    back_off: Annotated[bool, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = Field(
         False, description="reliable links: double the time-out of a segment with every attempt"
     )
-    repair: Annotated[Annotated[str, BeforeValidator(_lower)] | None, Option(OptionGroup.REPAIR)] = Field(
+    repair: Annotated[Annotated[str, BeforeValidator(_lower)] | None, Option(OptionGroup.REPAIR, reach=DATA)] = Field(
         None,
         max_length=128,
         description="rule for nodes to get what faults keep from them in a broadcast: next-port, switch-tree, "
         "spanning-tree, re-root or edges",
     )
-    repair_after: Annotated[StepCount | None, Option(OptionGroup.REPAIR, IN_REPAIR)] = Field(
+    repair_after: Annotated[StepCount | None, Option(OptionGroup.REPAIR, IN_REPAIR, reach=DATA)] = Field(
         None,
         description="steps, or times the longest step under the timed clock, by which a packet is overdue before it is "
         "asked for; default: K of detect:K, or 1",
     )
-    plugin: Annotated[tuple[str, ...], Option(OptionGroup.CODE)] = Field((), description=PLUGIN)
-    program: Annotated[str | None, Option(OptionGroup.CODE)] = Field(
+    plugin: Annotated[tuple[str, ...], Option(OptionGroup.CODE, reach=BY_DIGEST)] = Field((), description=PLUGIN)
+    program: Annotated[str | None, Option(OptionGroup.CODE, reach=BY_DIGEST)] = Field(
         None, max_length=4096, description="command of the program that plays each node, for --algorithm program"
     )
-    program_deadline: Annotated[Seconds, Option(OptionGroup.CODE)] = Field(
+    program_deadline: Annotated[Seconds, Option(OptionGroup.CODE, reach=DATA)] = Field(
         5.0, gt=0, le=60, description="how long a program may take for an answer"
     )
-    schedule: Annotated[str | None, Option(OptionGroup.CODE)] = Field(
+    schedule: Annotated[str | None, Option(OptionGroup.CODE, reach=SCHEDULE_FILE)] = Field(
         None,
         max_length=2**25,
         description="schedule file (MSCCL, TE-CCL, ForestColl, Chakra, GOAL) that says collective and algorithm; without "
         "--topology on the links that it uses",
     )
-    seed: Annotated[Whole, Option(OptionGroup.REPETITION)] = Field(
+    seed: Annotated[Whole, Option(OptionGroup.REPETITION, reach=DATA)] = Field(
         0, ge=0, lt=2**63, description="seed of payloads and of every random choice"
     )
-    step_limit: Annotated[Count, Option(OptionGroup.REPETITION)] = Field(
+    step_limit: Annotated[Count, Option(OptionGroup.REPETITION, reach=DATA)] = Field(
         100_000, description="steps after which a run is stopped, undecided"
     )
-    name: Annotated[str | None, Option(OptionGroup.REPETITION)] = Field(
+    name: Annotated[str | None, Option(OptionGroup.REPETITION, reach=DATA)] = Field(
         None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+^-]*$", max_length=128, description="folder of the run below runs/"
     )
 

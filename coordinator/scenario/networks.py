@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
-from coordinator.placements.base import absolute_placement
-from coordinator.scenario.model import Scenario, dump_scenario
+from coordinator.scenario.model import OPTIONS, Scenario, dump_scenario
 from coordinator.scenario.plugins import absolute_plugins, keep_plugins
-from coordinator.scenario.schedule_text import is_text
-from coordinator.scenario.traffic_patterns import is_file
+from coordinator.scenario.reach import FILE
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
 
-PREFIX: Final = f"{TableTopology.family}:"
+PREFIX: Final = FILE
 NETWORK: Final = "network.json"
 """The file of a run directory that holds its network."""
 
@@ -97,30 +95,20 @@ def network_of(scenario: Scenario) -> Topology:
     return load_topology(scenario.topology, scenario.network_sha256, relabel=scenario.relabel)
 
 
-def absolute_network(name: object, folder: Path) -> object:
-    """Return the name of a network with the path of its file, if it has one, taken as relative to `folder`."""
-    if not isinstance(name, str) or not name.startswith(PREFIX):
-        return name
-    return PREFIX + str(folder.absolute() / name.removeprefix(PREFIX))
+def absolute_value(name: str, value: object, folder: Path) -> object:
+    """Return the value of a key with the path of its file, if it names one, taken as relative to `folder`."""
+    path = OPTIONS[name].path(value) if isinstance(value, str) and name in OPTIONS else None
+    if path is None:
+        return value
+    assert isinstance(value, str)
+    return value.removesuffix(path) + str(folder.absolute() / path)
 
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
     """Return the values of a scenario with absolute paths of its files (given relative to `folder`): of `topology`,
     `permutation`, `schedule`, `placement`, `data` and `plugin`.
     """
-    absolute = dict(values)
-    if "topology" in values:
-        absolute["topology"] = absolute_network(values["topology"], folder)
-    permutation = values.get("permutation")
-    if isinstance(permutation, str) and is_file(permutation):
-        absolute["permutation"] = str(folder.absolute() / permutation)
-    schedule = values.get("schedule")
-    if isinstance(schedule, str) and not is_text(schedule):
-        absolute["schedule"] = str(folder.absolute() / schedule)
-    if isinstance(placement := values.get("placement"), str):
-        absolute["placement"] = absolute_placement(placement, folder)
-    if isinstance(data := values.get("data"), str) and not data.startswith("array:"):
-        absolute["data"] = str(folder.absolute() / data)
+    absolute = {name: absolute_value(name, value, folder) for name, value in values.items()}
     if "plugin" in values:
         absolute["plugin"] = absolute_plugins(values["plugin"], folder)
     return absolute

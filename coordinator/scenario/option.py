@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
 
 from coordinator.scenario.durations import format_duration
+from coordinator.scenario.reach import Reach
 from emunode.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Option(NamedTuple):
     needs: Needs | None = None
     for_hosts: bool = False
     """Whether hosts receive the value (a number, a text or a bool): `CollectiveSpec.setting`."""
+    reach: Reach | None = None
+    """`DATA`, or the effects of its values. If it is not stated, a value in a file counts only if the user names it too."""
 
 
 METAVARS = {"integer": "INT", "number": "FLOAT", "string": "TEXT", "boolean": "BOOL"}
@@ -101,6 +104,19 @@ class ScenarioOption:
     def needs(self) -> Needs | None:
         """The option that this one needs to have an effect."""
         return self.option.needs
+
+    @property
+    def reach(self) -> Reach | None:
+        """The effects of the values; None if the option does not state them."""
+        return self.option.reach
+
+    def acts(self, text: str) -> bool:
+        """Return whether a value starts a program or reaches another machine."""
+        return self.reach is None or (self.reach.acts is not None and self.reach.acts(text))
+
+    def path(self, text: str) -> str | None:
+        """Return the path of the file that a value names, if it names one."""
+        return None if self.reach is None or self.reach.path is None else self.reach.path(text) or None
 
     @property
     def group(self) -> str:

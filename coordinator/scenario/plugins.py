@@ -51,11 +51,11 @@ def require_loaded(entries: Iterable[str]) -> tuple[str, ...]:
 
 def _require_loaded(entry: str) -> str:
     name, sha256 = _split(entry)
-    if not sha256:
+    same_name = [loaded.plugin for loaded in LOADED.values() if loaded.plugin.name == Path(name).name]
+    if not sha256 and same_name:  # a file that only the scenario names is not even read
         sha256 = _find(entry)[0].sha256
     if sha256 in LOADED:
         return f"{name}{DIGEST}{sha256}"
-    same_name = [loaded.plugin for loaded in LOADED.values() if loaded.plugin.name == Path(name).name]
     if same_name:
         raise ScenarioError(
             "plugin", name, f"digest mismatch: the scenario says {sha256}, --plugin names one of {same_name[0].sha256}"

@@ -13,7 +13,7 @@ from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import make_scenario
-from coordinator.scenario.networks import with_absolute_network
+from coordinator.scenario.named import values_of_file
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import LinkFault, NodeFault
 from emunode.model import Rank
@@ -50,7 +50,7 @@ class Subject:
         self.findings = verification.findings
         self.verification = verification
         try:
-            scenario = make_scenario(with_absolute_network(data["scenario"], path.parent))
+            scenario = make_scenario(values_of_file(data["scenario"], path.parent))
         except (ScenarioError, TypeError, ValueError) as error:
             raise UnreadableError(f"scenario: {str(error)[:200]}") from None
         self.plan = plan_of(scenario)

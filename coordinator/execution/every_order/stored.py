@@ -7,6 +7,7 @@ from typing import Final
 from coordinator.execution.every_order.result import EVERYWHERE, EventOrder, EveryOrder, LocalEvent
 from coordinator.history.run_directory import replace_file
 from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.named import values_of_file
 from coordinator.stored.reading import RefusedError, read_json
 from coordinator.stored.version import VERSION_KEY, require_version
 from emunode import __version__
@@ -46,7 +47,8 @@ def read_order(path: Path) -> tuple[Scenario, EventOrder]:
     place, time, events = (values.get(name) for name in ("place", "time", "events"))
     if type(place) is not int or place < EVERYWHERE or type(time) is not int or not isinstance(events, list):
         raise ScenarioError(FIELD, str(path), "expected place and time as whole numbers, and a list of events")
-    return make_scenario(values["scenario"]), EventOrder(place, [_events(step, path) for step in events], time)
+    scenario = make_scenario(values_of_file(values["scenario"], path.parent))
+    return scenario, EventOrder(place, [_events(step, path) for step in events], time)
 
 
 def _events(step: object, path: Path) -> tuple[LocalEvent, ...]:

@@ -80,10 +80,10 @@ def test_an_interrupted_search_says_how_far_it_came() -> None:
     assert found.record()["interrupted"] is True
 
 
-@pytest.mark.parametrize("more", ["--topology star:3", "--out x", "--claims", "scenario.toml"])
+@pytest.mark.parametrize("more", ["--seed 3", "--out x", "--claims", "scenario.toml"])
 def test_an_order_has_its_scenario(more: str, call: Call) -> None:
     ended = call(f"run --order order.json {more}")
-    assert (ended.status, "give only --plugin and --json" in ended.err) == (2, True), ended
+    assert (ended.status, "give only --json beside it" in ended.err) == (2, True), ended
 
 
 def test_a_file_that_is_missing_is_refused(call: Call) -> None:

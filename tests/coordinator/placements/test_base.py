@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.placements.base import PLACEMENTS, RankPlacement, absolute_placement, place, rank_placement
+from coordinator.placements.base import PLACEMENTS, RankPlacement, place, rank_placement
 from coordinator.results.host_traffic import HOST_TRAFFIC
+from coordinator.scenario.networks import absolute_value
 from emunode.errors import ScenarioError
 from emunode.registry import recorded, register, withdraw
 from emunode.topologies.base import Topology
@@ -74,9 +75,9 @@ def test_unknown_placements_are_refused(text: str, reason: str, call: Call) -> N
 
 
 def test_paths_are_relative_to_the_folder_of_a_stored_run(tmp_path: Path) -> None:
-    assert absolute_placement("file:hosts.csv", tmp_path) == f"file:{tmp_path}/hosts.csv"
+    assert absolute_value("placement", "file:hosts.csv", tmp_path) == f"file:{tmp_path}/hosts.csv"
     for text in ("blocks", "sub-network:6", "of a plug-in that is not loaded"):
-        assert absolute_placement(text, tmp_path) == text
+        assert absolute_value("placement", text, tmp_path) == text
 
 
 def given(hosts: Sequence[int]) -> type[RankPlacement]:
