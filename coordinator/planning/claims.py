@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from coordinator.features.base import BrokenAssumption, ResolvedRun
-from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds, strongest
+from coordinator.theory.lower_bounds import RequiredTraffic, least_seconds, lower_bounds, strongest
 from coordinator.theory.outage_claims import claims_with_outages
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.claims import Assumption, Claim, distinct, of_uneven_blocks
@@ -112,7 +112,8 @@ def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
         copies=spec.redundancy,
         element_bytes=spec.element_bytes,
     )
-    return lower_bounds(run.topology, traffic)
+    bounds = lower_bounds(run.topology, traffic)
+    return (*bounds, *least_seconds(bounds, run.scenario.startup, run.scenario.per_byte))
 
 
 def broken_assumptions(run: ResolvedRun, timeline: FaultTimeline) -> list[BrokenAssumption]:

@@ -117,9 +117,12 @@ class Bottleneck(NamedTuple):
         return self.delay + -(-traffic.segments * self.demand // (traffic.capacity * self.lanes))
 
     def transfer(self, traffic: RequiredTraffic) -> int:
-        """Return the fewest bytes of the heaviest packets of all steps together."""
+        """Return the fewest bytes of the heaviest packets of all steps together.
+
+        A step with x elements on its fullest link is x steps with packets of one element, which `delay` delays too.
+        """
         unit = traffic.element_bytes
-        return EvenParts(traffic.size // unit * self.demand, self.lanes, unit).longest
+        return self.delay * unit + EvenParts(traffic.size // unit * self.demand, self.lanes, unit).longest
 
 
 class DistanceLevel(NamedTuple):
@@ -248,10 +251,20 @@ def lower_bounds(topology: Topology, traffic: RequiredTraffic) -> tuple[Claim, .
             traffic, "steps", slowest.steps(traffic), slowest.reason, latest.delay + 1, traffic.packets + traffic.cuts
         ),
         _claim(traffic, "segments", traffic.segments * units, moved, least, traffic.cuts),
+        _claim(traffic, "startups", latest.delay + 1, latest.reason),
+        _claim(traffic, "transfer_bytes", heaviest.transfer(traffic), heaviest.reason),
     ]
-    if traffic.capacity is None:
-        claims.append(_claim(traffic, "startups", latest.delay + 1, latest.reason))
-    return (*claims, _claim(traffic, "transfer_bytes", heaviest.transfer(traffic), heaviest.reason))
+    return tuple(claims)
+
+
+def least_seconds(bounds: Iterable[Claim], startup: float, per_byte: float) -> Iterator[Claim]:
+    """Yield the bound on virtual time that follows from those on start-ups and bytes, if both are known."""
+    found = {claim.name: claim for claim in bounds}
+    if {"startups", "transfer_bytes"} <= found.keys():
+        startups, transferred = found["startups"], found["transfer_bytes"]
+        seconds = startup * _number(startups) + per_byte * _number(transferred)
+        source = f"{transferred.source}; start-ups: {startups.proof}"
+        yield replace(transferred, name="virtual_seconds", predicted=seconds, source=source)
 
 
 def _claim(
