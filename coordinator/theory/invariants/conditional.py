@@ -20,6 +20,8 @@ from coordinator.theory.invariants.separations import Separations, separations
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
+SET_WORK, PAIR_WORK = 1.0, 0.1
+"""The work for a node of a set of bits, and for the comparison of two sets."""
 EVERY_SET = 24
 """The largest network, in nodes, where all sets are tried before any other method."""
 
@@ -181,9 +183,10 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
     upper = network.order
     starts = list(_connected_sets(network, g + 1, network.roots, budget))
     for inside in starts:
+        budget.spend(SET_WORK * (g + 1))
         around = neighbourhood(network, inside)
         # The test of the components is the expensive part, so the size is compared first.
-        if around.bit_count() < upper and _leaves_large(network, around, g):
+        if around.bit_count() < upper and _leaves_large(network, around, g, budget):
             upper = around.bit_count()
     # A symmetry can move one set of a pair to a root, but then not the other one: one set is taken at the roots only,
     # the other one everywhere.
@@ -191,8 +194,8 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
     ends = list(_connected_sets(network, g + 1, range(network.order), budget))
     flow = 0.3 * len(network.links)
     # No separator is smaller than the connectivity, so this much work is certain: refused before it is done in vain.
-    budget.require(flow * kappa(network, budget) * sum(1 for _ in _apart(network, starts, ends)))
-    for one, other in _apart(network, starts, ends):
+    budget.require(flow * kappa(network, budget) * sum(1 for _ in _apart(network, starts, ends, budget)))
+    for one, other in _apart(network, starts, ends, budget):
         budget.spend(flow * lower)
         lower = min(lower, _separator(network, one, other, lower))
     if lower < upper:
@@ -202,9 +205,12 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
     return upper
 
 
-def _apart(network: FigureNetwork, starts: Iterable[int], ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _apart(
+    network: FigureNetwork, starts: Iterable[int], ends: Sequence[int], budget: Budget
+) -> Iterator[tuple[int, int]]:
     """Yield the pairs of sets that do not touch each other, so that nodes can separate them."""
     for one in starts:
+        budget.spend(PAIR_WORK * len(ends))
         near = one | neighbourhood(network, one)
         yield from ((one, other) for other in ends if not near & other)
 
@@ -212,8 +218,8 @@ def _apart(network: FigureNetwork, starts: Iterable[int], ends: Sequence[int]) -
 def _connected_sets(network: FigureNetwork, size: int, roots: range, budget: Budget) -> set[int]:
     """Return the connected sets of `size` nodes that contain one of some roots, as sets of bits."""
     found = {1 << root for root in roots}
-    for _ in range(size - 1):
-        budget.spend(len(found) * network.table.shape[1])
+    for grown in range(1, size):
+        budget.spend(SET_WORK * len(found) * grown * network.table.shape[1])
         # Each connected set grows from a smaller one by a neighbour; sets that arise in several ways fall together.
         found = {nodes | 1 << peer for nodes in found for peer in set_bits(neighbourhood(network, nodes))}
     return found
@@ -235,7 +241,7 @@ def set_bits(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
-def _leaves_large(network: FigureNetwork, lost: int, g: int) -> bool:
+def _leaves_large(network: FigureNetwork, lost: int, g: int, budget: Budget) -> bool:
     """Return whether the rest is disconnected, with more than g nodes in every component."""
     rest, count = (1 << network.order) - 1 & ~lost, 0
     while rest:
@@ -243,6 +249,7 @@ def _leaves_large(network: FigureNetwork, lost: int, g: int) -> bool:
         component, grown = 0, rest & -rest
         while grown:
             component |= grown
+            budget.spend(SET_WORK * component.bit_count())
             grown = neighbourhood(network, component) & rest
         if component.bit_count() <= g:
             return False

@@ -1,10 +1,12 @@
 """Figures of networks against published and enumerated values, and against their definitions on small random graphs."""
 
 import csv
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, combinations
 from math import comb
+from types import FrameType
 from typing import Any
 
 import networkx
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from coordinator.scenario.network_files import from_networkx
 from coordinator.theory.invariants.base import QUICK_WORK, Budget, FigureNetwork, InvariantValue, OverBudgetError
+from coordinator.theory.invariants.conditional import _apart
 from coordinator.theory.invariants.diagnosability import PairSearch
 from coordinator.theory.invariants.diameters import DisjointPaths
 from coordinator.theory.invariants.evaluate import FigureValue, evaluate
@@ -478,3 +481,55 @@ def test_bell_numbers_count_partitions() -> None:
         return blocks * count(nodes - 1, blocks) + count(nodes - 1, blocks + 1) if nodes else 1
 
     assert [_bell_number(nodes) for nodes in range(1, 9)] == [count(nodes) for nodes in range(1, 9)]
+
+
+HUNDRED_NODES = (
+    *("slimfly:7", "dragonfly:6,3", "complete:100", "hamming:10x10", "kautz:3,4", "debruijn:3,4", "torus:10x10"),
+    *(
+        "nk-star:5,3",
+        "arrangement:5,3",
+        "star:5",
+        "hypercube:7",
+        "folded-hypercube:7",
+        "circulant:100:1,7,9,30",
+        "ccc:5",
+    ),
+)
+
+
+@pytest.mark.parametrize("name", HUNDRED_NODES)
+def test_work_is_counted_where_it_is_done(name: str) -> None:
+    """Count calls, not time: no invariant may do much more than the work that it states."""
+    limit, calls = 20_000, 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    values = evaluate(parse_topology(name), work=limit)
+    more = True
+    while more:
+        before, calls = sys.getprofile(), 0
+        sys.setprofile(count)
+        try:
+            found = next(values, None)
+        finally:
+            sys.setprofile(before)
+        more = found is not None
+        assert calls < 30 * limit, found
+
+
+def test_pairs_of_sets_are_charged_before_they_are_compared() -> None:
+    network = FigureNetwork(parse_topology("slimfly:7"))
+    compared = 0
+
+    class Ends(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            nonlocal compared
+            compared += len(self)
+            return super().__iter__()
+
+    ends, budget = Ends([1 << 50] * 1000), Budget(5_000)
+    with pytest.raises(OverBudgetError):
+        list(_apart(network, [1] * 1_000_000, ends, budget))
+    assert compared == 50_000
