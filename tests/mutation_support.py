@@ -14,11 +14,14 @@ from coordinator.batch.derived import derived_claims
 from coordinator.execution.archive import Packed, files_of, zipped
 from coordinator.execution.certificate_archive import pack_certificate
 from coordinator.execution.certificates.check import verify_certificate
-from coordinator.history.journal import RECORD, table
+from coordinator.execution.drive import ExecutionResult
+from coordinator.execution.run import summarize
+from coordinator.history.journal import RECORD, Journal, table
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import replay_mismatches
+from coordinator.scenario.model import dump_scenario
 from coordinator.stored.version import VersionError
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.flooding import Flood
@@ -65,12 +68,13 @@ def judged_archive(plan: Plan, records: Records, altered: Sequence[AlteredCopy] 
     history = History(rows.lazy(), len(records), None, altered)
     conclusion = conclude(plan, history, replay=False, derived=derived_claims)
     summary = {
-        **conclusion.metrics,
-        "claims": [judgement.record() for judgement in conclusion.ruling.judgements],
-        "verdict": str(conclusion.ruling.verdict),
+        **summarize(plan, conclusion, Journal(), ExecutionResult()),
+        "journal_rows": len(records),
         "journal_hash": blake2b(records.tobytes(), digest_size=16).hexdigest(),
     }
-    packed = Packed(plan, conclusion, rows, json.loads(json.dumps(summary)), altered, b"")
+    packed = Packed(
+        plan, conclusion, rows, json.loads(json.dumps(summary)), altered, dump_scenario(plan.scenario).encode()
+    )
     return conclusion, zipped(files_of(packed))
 
 

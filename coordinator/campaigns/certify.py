@@ -21,6 +21,7 @@ from coordinator.campaigns.certificate import Certificate, Counterexample, Level
 from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import shrink
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner, UnexpectedFigure, plan_trials
+from coordinator.execution.certificates.subject import require_lock_step
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.results.claims import Verdict
@@ -126,8 +127,7 @@ class Certifier:
         self.workers = workers
         self.log = log
         self.progress = progress
-        if scenario.clock != "steps":
-            raise ScenarioError("clock", scenario.clock, "certificates are about lock-step: use --clock steps")
+        require_lock_step(scenario)
         self.plan = plan_trials(scenario)
         self.engine = (engine or MessageEngine)(self)
 

@@ -93,6 +93,7 @@ def _facts(plan: Plan) -> dict[str, object]:
     return {
         "topology": plan.topology.name,
         "collective": str(spec.collective),
+        "algorithm": scenario.algorithm,
         "redundancy": spec.redundancy,
         "source": spec.source,
         "rooted": len(algorithm.sources) == 1 or algorithm.target >= 0,

@@ -417,9 +417,11 @@ def _check_verdict(run: Recomputed, verification: Verification) -> None:
     if left_open(summary, run.conclusion):
         verification.unchecked.append("summary.json: its version leaves the verdict open if nothing was delivered")
         return
-    expected = {"verdict": str(ruling.verdict), "reason": ruling.reason and str(ruling.reason)}
+    expected: dict[str, str | None] = {"verdict": str(ruling.verdict)}
+    if "reason" in summary:
+        expected |= {"reason": ruling.reason and str(ruling.reason), "undecided_because": ruling.undecided}
     for name, value in expected.items():
-        if (name == "verdict" or name in summary) and summary.get(name) != value:
+        if summary.get(name) != value:
             verification.findings.append(
                 f"summary.json: {name} is {shortened(summary.get(name))}, and the claims say {value}"
             )

@@ -4,8 +4,9 @@
     python -I check_cuts.py ARCHIVE..
 
 Judged anew from network and fault-free hops: digests, numbers of sets, paths of copies, classes, smallest cuts, tolerances,
-numbers of survived sets, the counterexample, and the verdict. Where nodes choose, wait or fold, paths decide nothing, and
-check_histories.py judges the runs. Nothing in an archive is executed, and all sizes have bounds.
+numbers of survived sets, the counterexample, the verdict, and that scenario, facts, faults and network belong together.
+Where nodes choose, wait or fold, paths decide nothing, and check_histories.py judges the runs. Nothing in an archive is
+executed, and all sizes have bounds.
 Exit status: 0 the certificate is right, 1 something is wrong, 2 it cannot be read, 3 it is not judged completely.
 """
 
@@ -21,7 +22,7 @@ import zipfile
 from collections import Counter, defaultdict, namedtuple
 from functools import lru_cache
 from itertools import combinations, islice, product
-from math import comb
+from math import comb, factorial
 
 FORMAT, MOST_BYTES, MOST_ROWS, FOREVER = 1, 256 << 20, 2_000_000, 2**62
 MOST_COUNTED, MOST_WORK, MOST_SEARCHED, MOST_STATES = 20_000, 100_000_000, 5_000_000, 200_000
@@ -77,6 +78,96 @@ def rows(data):
         raise ValueError(f"a table has more than {MOST_ROWS} rows")
     return found[1:]
 
+# From here to the next line of this kind, check_run.py and check_cuts.py are alike: the network and faults of a scenario.
+DEFAULTS = {"topology": "", "algorithm": "", "source": None, "port_model": "all-port", "duplex": "full", "clock": "steps",
+            "messages": 1, "segments": 1, "redundancy": 1, "seed": 0, "fault": [], "fault_knowledge": "none",
+            "on_failure": "continue", "reliable": False}
+FORGETS, EVER = "stops and forgets", 2**62
+# By kind of fault, in the order in which they begin: its effects in lock-step, and the state of its rank.
+KINDS = {
+    "crash": ([FORGETS], "crashed"), "hang": (["stops"], "hung"), "recover": ([], "recovered"), "down": (["stops"], ""),
+    "up": ([], ""), "heal": ([], ""), "loss": (["loses"], ""), "corrupt": (["alters"], ""), "drop": (["loses"], ""),
+    "duplicate": (["duplicates"], ""), "delay": (["delays"], ""), "selective": (["alters", "loses"], "byzantine")}
+KINDS |= dict.fromkeys(["byzantine", "equivocate", "collude"], (["alters"], "byzantine"))
+KINDS |= dict.fromkeys(["silent", "silent-ports", "silent-segments"], (["loses"], "byzantine"))
+ENDS = {"recover": FORGETS, "up": "stops", "crash": "stops", "heal": ""}  # the effects of earlier faults; empty: all
+
+def family_of(topology):
+    """Order, form of labels, function from a label to its node, and from a label to (node, its port) by port; else None.
+
+    Of star graphs, hypercubes and Eisenstein-Jacobi networks that fit in a table, by their definitions."""
+    found = re.fullmatch(r"(?:(star):([3-9])|(hypercube):(1?[1-9]|[12]0)|(ej):(\d{1,3})\+(\d{1,3})(?:\^(\d))?)", topology)
+    family, a, *others = [each for each in found.groups() if each] if found else ("", 0)
+    a, b, dimensions = (int(number) for number in (a, *others, 1, 1)[:3])
+    norm, units = a * a + a * b + b * b, ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
+    def swapped(label):
+        return [((label[port], *label[1:port], label[0], *label[port + 1:]), port - 1) for port in range(1, a)]
+    def flipped(label):
+        return [((*label[:a - 1 - port], "10"[int(label[a - 1 - port])], *label[a - port:]), port) for port in range(a)]
+    def residues(label, at=-1, dx=0, dy=0):  # times the conjugate of a + b rho: equal for congruent numbers
+        pairs = [tuple(map(int, pair.split(","))) for pair in reversed(label.split("/"))]
+        pairs = [(x + (i == at) * dx, y + (i == at) * dy) for i, (x, y) in enumerate(pairs)]
+        return tuple(((x * (a + b) + y * b) % norm, (y * a - x * b) % norm) for x, y in pairs)
+    def added(label):
+        return [(residues(label, d, *unit), 6 * d + (k + 3) % 6) for d in range(dimensions) for k, unit in enumerate(units)]
+    return {"star": (factorial(min(a, 9)), rf"(?!.*(.).*\1)[1-{a}]{{{a}}}", tuple, swapped),
+            "hypercube": (2**min(a, 20), rf"[01]{{{a}}}", tuple, flipped),
+            "ej": (norm**dimensions, rf"(/?-?\d+,-?\d+){{{dimensions}}}", residues, added)}.get(family)
+
+def wrong_network(topology, labels, switches, links):
+    """The first contradiction of nodes.csv and network.csv with the network of this name."""
+    order, form, node, ends = family_of(topology)
+    strange = [f"nodes.csv: {label[:40]!r} is no node of {topology}" for label in labels if not re.fullmatch(form, label)]
+    ranks = {node(label): rank for rank, label in enumerate(labels if not strange else ())}
+    if strange or switches or not len(ranks) == len(labels) == order:
+        return [*strange, f"nodes.csv has {len(ranks)} nodes, {switches} of them switches; {topology} has {order} nodes"][:1]
+    due = {(rank, port): (ranks.get(to), its) for label, rank in zip(labels, ranks.values(), strict=True)
+           for port, (to, its) in enumerate(ends(label))}
+    return [f"network.csv: rank and port {at} are joined with {links.get(at)}, and in {topology} with {due.get(at)}"
+            for at in sorted(due.keys() | links.keys()) if due.get(at) != links.get(at)][:1]
+
+def effects_of(specs, labels, links, idle):
+    """Rows (place, start, end, effect) of faults, the states of ranks, unknown kinds by place, and all places."""
+    ranks, found, other, rows, states = {label: rank for rank, label in enumerate(labels)}, [], {}, [], {}
+    ports = {(rank, end): port for (rank, port), (end, _) in links.items()}
+    for spec in specs:
+        kind, _, rest = spec.partition(":")
+        rest, _, when = rest.rpartition("@") if "@" in rest else (rest, "", "1")
+        (where, *values), steps = rest.split(":"), re.fullmatch(r"(\d{1,9})(?:-(\d{1,10}))?", when)
+        one, arrow, two = re.fullmatch("([^~>]*)([~>]?)(.*)", where).groups()
+        ends = [(ranks.get(a), ranks.get(b)) for a, b in ((one, two), (two, one))][:1 + (arrow == "~")]
+        places = links if where == "*" else [(a, ports.get((a, b))) for a, b in ends] if arrow else [(ranks.get(one),)]
+        if any(None in place for place in places) or (kind in KINDS and not steps):
+            raise ValueError(f"{spec[:60]!r} is no fault by steps at a place of the network")
+        for place in places:
+            if kind in KINDS:
+                never = values and kind not in ("delay", "drop") and not float(values[0])
+                found.append((int(steps[1]), [*KINDS].index(kind), place, int(steps[2] or EVER) + 1, never, spec in idle))
+            else:
+                other[place] = kind
+    for first, number, place, end, never, begins_late in sorted(found):
+        (effects, state), cut = [*KINDS.values()][number], ENDS.get([*KINDS][number], "-")
+        rows = [(at, start, min(last, first) if at == place and cut in (effect, "") else last, effect)
+                for at, start, last, effect in rows]
+        rows += [(place, first, end if end < 2**31 else EVER, effect) for effect in ([] if never else effects)]
+        states |= {place[0]: state} if state and not begins_late else {}
+    return Counter(row for row in rows if row[1] < row[2] or row[3] == FORGETS), states, other, [each[2] for each in found]
+
+def wrong_faults(specs, labels, links, given, states, idle=()):
+    """The contradictions of the scenario's faults with faults.csv and nodes.csv; unknown kinds; places of faults."""
+    try:
+        rows, expected, other, places = effects_of(specs, labels, links, idle)
+    except (ValueError, IndexError) as error:
+        return [f"scenario: {error}, and faults.csv has {len(given)} effects"], [], []
+    wrong = [f"faults.csv: place {'/'.join(map(str, at))} has {given[at, *spell]} times {spell[2]} from {spell[0]}, and "
+             f"by the faults of the scenario {rows[at, *spell]} times" for at, *spell in sorted(rows.keys() | given.keys())
+             if rows[at, *spell] != given[at, *spell] and not other]
+    wrong += [f"nodes.csv: rank {rank} is {states.get(rank, 'healthy')}, and by the faults of the scenario "
+              f"{expected.get(rank, 'healthy')}" for rank in sorted(states.keys() | expected.keys())
+              if states.get(rank) != expected.get(rank) and (rank,) not in other]
+    return wrong[:5], sorted(set(other.values())), {*places, *other}
+# To here.
+
 class Archive:
     """The files of an archive, and what follows from them."""
     def __init__(self, path):
@@ -95,6 +186,7 @@ class Archive:
         require_certificate(self.data)
         nodes, links, journal, faults = (rows(files[f"{name}.csv"]) for name in ["nodes", "network", "journal", "faults"])
         self.order, self.labels = len(nodes), [label for _, label, _, _ in nodes]
+        self.states = {rank: state for rank, (*_, state) in enumerate(nodes) if state}
         self.data_ranks = [rank for rank, (*_, switch, _) in enumerate(nodes) if switch == "0"]
         self.ends = {(int(a), int(p)): (int(b), int(q)) for a, p, b, q in links}
         if any(self.ends.get(there) != here or not 0 <= here[0] < self.order for here, there in self.ends.items()):
@@ -223,6 +315,7 @@ class Judge:
     """The judgement of one certificate."""
     def __init__(self, archive):
         self.archive, self.data, self.wrong, self.unjudged, self.refuted = archive, archive.data, archive.wrong, [], []
+        self.taken, self.unknown = ["algorithm", "facts about the collective"], []
     def same(self, name, stored, expected):
         if stored != expected:
             self.wrong.append(f"{name} is {str(stored)[:100]}, and it should be {str(expected)[:100]}")
@@ -231,6 +324,7 @@ class Judge:
         network, schedule = archive.digests()
         values = archive.facts["topology"], archive.order, len(archive.ends) // 2, network
         self.same("network", [data["network"][name] for name in ("name", "order", "links", "sha256")], list(values))
+        self.origin()
         self.same("schedule", [data["schedule"][name] for name in ("hops", "sha256")], [len(archive.hops), schedule])
         if self.wrong:
             return
@@ -252,6 +346,47 @@ class Judge:
         self.verdict()
         if data["counterexample"] is not None:
             self.counterexample(data["counterexample"], levels)
+    def origin(self):
+        """Judge that scenario, facts and tables are of one run, and the network of a named family."""
+        archive, facts, scenario = self.archive, self.archive.facts, DEFAULTS | self.data["scenario"]
+        kind, network, labels = facts["collective"], self.data["network"]["name"], archive.labels
+        rooted = facts["rooted"] if kind == "messages" else (
+            not scenario.get("permutation") if kind == "unicast" else kind in ("broadcast", "scatter", "gather", "reduce"))
+        copies = map(len, archive.arrivals.values() if archive.by_paths and facts["redundancy"] > 1 else ())
+        effects, known = Counter(archive.given), family_of(network)
+        pairs = [("topology", scenario["topology"], facts["topology"]), ("collective", scenario.get("collective"), kind),
+                 ("algorithm", scenario["algorithm"], facts.get("algorithm", scenario["algorithm"])),
+                 ("redundancy", scenario["redundancy"], facts["redundancy"]), ("rooted", rooted, facts["rooted"]),
+                 ("clock is steps", scenario["clock"] == "steps", facts["in_steps"])]
+        wrong = [f"certificate.json: scenario: {name} is {str(left)[:80]}, and facts.json: it is {str(right)[:80]}"
+                 for name, left, right in pairs if left != right]
+        own, given = labels[facts["source"]], labels[0] if scenario["source"] is None else str(scenario["source"])
+        alike = known and re.fullmatch(known[1], given) and re.fullmatch(known[1], own) and known[2](given) == known[2](own)
+        if given != own and not alike and (known or given in labels):
+            wrong.append(f"certificate.json: scenario: source is {given[:80]}, and facts.json: source is {own}")
+        origins = {hop.origin for hop in archive.hops if hop.tree < 2**14} if kind in ("broadcast", "scatter") else set()
+        if not origins <= {facts["source"]}:
+            wrong.append(f"journal.csv: rank {max(origins)} sends a message, and facts.json: source is {facts['source']}")
+        wrong += [f"journal.csv: a message has {number} copies, and facts.json: redundancy is {facts['redundancy']}"
+                  for number in copies if number != facts["redundancy"]][:1]
+        if known:
+            wrong += wrong_network(network, labels, len(labels) - len(archive.data_ranks), archive.ends)
+        self.taken += [] if known else ["network"]
+        if facts["in_steps"]:
+            last, idle = max((hop.step for hop in archive.hops), default=0), []
+            for spec in scenario["fault"]:  # one that begins after the last step leaves no state
+                where, start = re.fullmatch(r"[^:]*:([^:@]*)[^@]*(?:@(\d+).*)?", spec).groups()
+                idle += [spec] * (int(start or 1) > last and archive.places.get(where) not in archive.states)
+            tables = labels, archive.ends, effects, archive.states
+            found, self.unknown, places = wrong_faults(scenario["fault"], *tables, idle)
+            faulty = {place[0] for place in places if len(place) == 1}
+            links = {frozenset((place[0], archive.ends[place][0])) for place in places if len(place) == 2}
+            pairs = [("faulty", facts["faulty"], sorted(faulty)),
+                     ("broken", sorted(map(sorted, facts["broken"])), sorted(map(sorted, links)))]
+            wrong += found or [f"facts.json: {name} is {str(left)[:80]}, and by the scenario's faults {str(right)[:80]}"
+                               for name, left, right in pairs if left != right]
+            self.taken += [f"effects of {name}" for name in self.unknown]
+        self.wrong += wrong
     def sizes(self, stored, level):
         """Judge the number of sets of a level, and that its other numbers are within it."""
         free, sets = {False: len(self.archive.nodes), True: len(self.archive.links)}, 1
@@ -273,6 +408,8 @@ class Judge:
                 self.counted.add(level)
     def cuts(self, levels):
         """Judge the argument by cuts: every class of every threat, and each level by it."""
+        if self.unknown:
+            raise OverflowError(f"the argument by cuts beside {', '.join(self.unknown)}")
         if not self.archive.by_paths:
             raise ValueError("paths decide nothing where nodes choose, wait or fold")
         threats, used, redundancy = {}, set(), max(1, self.archive.facts["redundancy"])
@@ -281,15 +418,19 @@ class Judge:
         for stored in self.data["threats"]:
             kinds, when = tuple(stored["kinds"]), re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", stored["when"])
             key = kinds, int(when[1] if when else 0), int((when and when[2]) or FOREVER)
-            if not when or not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= EFFECTS.keys() or key in threats:
+            known, repeated = {*kinds} <= self.archive.facts["kinds"].keys(), len({*kinds}) < len(kinds) or key in threats
+            if not when or not kinds or not known or repeated:
                 raise ValueError(f"the threat {stored['kinds']} @ {stored['when'][:40]} cannot be read, or is repeated")
-            threats[key] = self.tolerance(key, stored)
+            added = sorted({*kinds} - EFFECTS.keys())  # kinds whose effect on a path only their plug-in knows
+            self.unjudged += [f"the argument by cuts of {', '.join(added)}"] if added else []
+            threats[key] = None if added else self.tolerance(key, stored)
         for stored, level in levels:
             key = level.kinds, level.first, level.last
             used.add(key)
             if key not in threats:
                 raise ValueError(f"{stored['faults']}: no threat has its kinds of faults")
-            self.level_by_cuts(stored, level, key, threats[key])
+            if set(level.kinds) <= EFFECTS.keys():
+                self.level_by_cuts(stored, level, key, threats[key])
         self.same("number of threats", len(threats), len(used))
     def tolerance(self, window, stored):
         name, found = " and ".join(window[0]), [each["least"] for each in stored["classes"] if each["least"] is not None]
@@ -387,7 +528,7 @@ def main(arguments, status=0):
             judge = Judge(Archive(path))
             judge.judge()
             wrong, unjudged = judge.wrong[:50], judge.unjudged
-            last = f"{'wrong' if wrong else 'right'}: {judge.data['verdict']}; facts about the collective from the archive"
+            last = f"{'wrong' if wrong else 'right'}: {judge.data['verdict']}; {', '.join(judge.taken)} from the archive"
         except Exception as error:  # an archive may hold anything
             wrong, unjudged = [], [str(error)] if isinstance(error, OverflowError) else []
             last = f"unreadable: {type(error).__name__}: {error}"[:300]

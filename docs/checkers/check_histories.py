@@ -5,8 +5,8 @@
 
 Judged anew: the hash of every stored history, that its hops follow links and that stopped places send nothing, the messages
 that each run delivers, levels of which the archive has every set, the counterexample, and the verdict. check_cuts.py judges
-digests, fault-free paths, and levels that paths decide. Taken from the archive, and named: facts about the collective,
-claims that runs violate, why runs decide nothing, deliveries of collectives that fold. Nothing in an archive is executed.
+digests, scenario, network, fault-free paths, and levels that paths decide. From the archive, and named: facts about the
+collective, claims that runs violate, why runs decide nothing, deliveries of collectives that fold. Nothing is executed.
 Exit status: 0 the certificate is right, 1 something is wrong, 2 it cannot be read, 3 it is not judged completely.
 """
 

@@ -3,10 +3,10 @@
 
     python -I check_run.py [--json] ARCHIVE..
 
-Judged anew from journal and network: links, addresses, outcomes, causality, faults, port model, capacity, deliveries,
-votes, every number measured in lock-step, the verdict of every claim and of the run. Taken from the archive, and named:
-predictions, effects that faults drew at random, the numbers of protocols and plug-ins, why a run ended early, and the
-numbers about paths, which check_paths.py judges. Nothing in an archive is executed, and all sizes have bounds.
+Judged anew: links, addresses, outcomes, causality, faults, port model, capacity, deliveries, votes, all numbers measured in
+lock-step, all verdicts, and that scenario, heading, facts, faults and network belong together. From the archive, and named:
+predictions, the algorithm and its facts, other networks than star, hypercube and Eisenstein-Jacobi, random effects, numbers
+of protocols, plug-ins and paths (see check_paths.py), early ends. Nothing in it is executed, and all sizes have bounds.
 Exit status: 0 the archive is right, 1 something is wrong, 2 it cannot be read, 3 it is of a run that is not judged.
 """
 
@@ -15,11 +15,13 @@ import csv
 import hashlib
 import io
 import json
+import re
 import struct
 import sys
+import tomllib
 import zipfile
 from collections import Counter, defaultdict, namedtuple
-from math import fsum, isclose
+from math import factorial, fsum, isclose
 from operator import itemgetter
 
 FORMAT, MOST_BYTES, MOST_ROWS, MOST_SUMS, NEVER = 1, 256 << 20, 2_000_000, 20_000_000, 2**31
@@ -46,6 +48,7 @@ class Archive:
         manifest, self.run, self.summary = (json.loads(files[f"{name}.json"]) for name in ("manifest", "run", "summary"))
         if manifest["format"] != FORMAT:
             raise ValueError(f"version {manifest['version']} wrote format {manifest['format']}; this is for {FORMAT}")
+        self.scenario = DEFAULTS | tomllib.loads(files["scenario.toml"].decode())
         self.wrong = [f"{name}: its digest is not the one in manifest.json" for name, data in sorted(files.items())
                       if name != "manifest.json" and hashlib.sha256(data).hexdigest() != manifest["sha256"].get(name)]
         nodes, links, journal, faults, draws, withheld, altered = (rows(files[f"{name}.csv"]) for name in (
@@ -83,6 +86,12 @@ class Archive:
         return hop.origin if self.run["collective"] not in FOLDING or hop.target < 0 else hop.receiver
     def is_meant(self, hop):
         return hop.target in (-1, hop.receiver) and hop.receiver != hop.origin and hop.receiver in self.healthy
+    def possible(self, step, sender, port, receiver):
+        """Whether a packet was sent, and whether it could arrive, as far as stopped places decide it."""
+        stops = "stops", "stops and forgets"
+        dead = self.has((receiver,), step, *stops) or self.has((sender, port), step, *stops)
+        unsent = self.has((sender,), step, *stops) or (dead and self.run["knows_neighbours"])
+        return not unsent, not dead and not unsent
 
 def rows(data):
     """The rows of a table, without its heading."""
@@ -90,6 +99,96 @@ def rows(data):
     if len(found) > MOST_ROWS + 1:
         raise ValueError(f"a table has more than {MOST_ROWS} rows")
     return found[1:]
+
+# From here to the next line of this kind, check_run.py and check_cuts.py are alike: the network and faults of a scenario.
+DEFAULTS = {"topology": "", "algorithm": "", "source": None, "port_model": "all-port", "duplex": "full", "clock": "steps",
+            "messages": 1, "segments": 1, "redundancy": 1, "seed": 0, "fault": [], "fault_knowledge": "none",
+            "on_failure": "continue", "reliable": False}
+FORGETS, EVER = "stops and forgets", 2**62
+# By kind of fault, in the order in which they begin: its effects in lock-step, and the state of its rank.
+KINDS = {
+    "crash": ([FORGETS], "crashed"), "hang": (["stops"], "hung"), "recover": ([], "recovered"), "down": (["stops"], ""),
+    "up": ([], ""), "heal": ([], ""), "loss": (["loses"], ""), "corrupt": (["alters"], ""), "drop": (["loses"], ""),
+    "duplicate": (["duplicates"], ""), "delay": (["delays"], ""), "selective": (["alters", "loses"], "byzantine")}
+KINDS |= dict.fromkeys(["byzantine", "equivocate", "collude"], (["alters"], "byzantine"))
+KINDS |= dict.fromkeys(["silent", "silent-ports", "silent-segments"], (["loses"], "byzantine"))
+ENDS = {"recover": FORGETS, "up": "stops", "crash": "stops", "heal": ""}  # the effects of earlier faults; empty: all
+
+def family_of(topology):
+    """Order, form of labels, function from a label to its node, and from a label to (node, its port) by port; else None.
+
+    Of star graphs, hypercubes and Eisenstein-Jacobi networks that fit in a table, by their definitions."""
+    found = re.fullmatch(r"(?:(star):([3-9])|(hypercube):(1?[1-9]|[12]0)|(ej):(\d{1,3})\+(\d{1,3})(?:\^(\d))?)", topology)
+    family, a, *others = [each for each in found.groups() if each] if found else ("", 0)
+    a, b, dimensions = (int(number) for number in (a, *others, 1, 1)[:3])
+    norm, units = a * a + a * b + b * b, ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
+    def swapped(label):
+        return [((label[port], *label[1:port], label[0], *label[port + 1:]), port - 1) for port in range(1, a)]
+    def flipped(label):
+        return [((*label[:a - 1 - port], "10"[int(label[a - 1 - port])], *label[a - port:]), port) for port in range(a)]
+    def residues(label, at=-1, dx=0, dy=0):  # times the conjugate of a + b rho: equal for congruent numbers
+        pairs = [tuple(map(int, pair.split(","))) for pair in reversed(label.split("/"))]
+        pairs = [(x + (i == at) * dx, y + (i == at) * dy) for i, (x, y) in enumerate(pairs)]
+        return tuple(((x * (a + b) + y * b) % norm, (y * a - x * b) % norm) for x, y in pairs)
+    def added(label):
+        return [(residues(label, d, *unit), 6 * d + (k + 3) % 6) for d in range(dimensions) for k, unit in enumerate(units)]
+    return {"star": (factorial(min(a, 9)), rf"(?!.*(.).*\1)[1-{a}]{{{a}}}", tuple, swapped),
+            "hypercube": (2**min(a, 20), rf"[01]{{{a}}}", tuple, flipped),
+            "ej": (norm**dimensions, rf"(/?-?\d+,-?\d+){{{dimensions}}}", residues, added)}.get(family)
+
+def wrong_network(topology, labels, switches, links):
+    """The first contradiction of nodes.csv and network.csv with the network of this name."""
+    order, form, node, ends = family_of(topology)
+    strange = [f"nodes.csv: {label[:40]!r} is no node of {topology}" for label in labels if not re.fullmatch(form, label)]
+    ranks = {node(label): rank for rank, label in enumerate(labels if not strange else ())}
+    if strange or switches or not len(ranks) == len(labels) == order:
+        return [*strange, f"nodes.csv has {len(ranks)} nodes, {switches} of them switches; {topology} has {order} nodes"][:1]
+    due = {(rank, port): (ranks.get(to), its) for label, rank in zip(labels, ranks.values(), strict=True)
+           for port, (to, its) in enumerate(ends(label))}
+    return [f"network.csv: rank and port {at} are joined with {links.get(at)}, and in {topology} with {due.get(at)}"
+            for at in sorted(due.keys() | links.keys()) if due.get(at) != links.get(at)][:1]
+
+def effects_of(specs, labels, links, idle):
+    """Rows (place, start, end, effect) of faults, the states of ranks, unknown kinds by place, and all places."""
+    ranks, found, other, rows, states = {label: rank for rank, label in enumerate(labels)}, [], {}, [], {}
+    ports = {(rank, end): port for (rank, port), (end, _) in links.items()}
+    for spec in specs:
+        kind, _, rest = spec.partition(":")
+        rest, _, when = rest.rpartition("@") if "@" in rest else (rest, "", "1")
+        (where, *values), steps = rest.split(":"), re.fullmatch(r"(\d{1,9})(?:-(\d{1,10}))?", when)
+        one, arrow, two = re.fullmatch("([^~>]*)([~>]?)(.*)", where).groups()
+        ends = [(ranks.get(a), ranks.get(b)) for a, b in ((one, two), (two, one))][:1 + (arrow == "~")]
+        places = links if where == "*" else [(a, ports.get((a, b))) for a, b in ends] if arrow else [(ranks.get(one),)]
+        if any(None in place for place in places) or (kind in KINDS and not steps):
+            raise ValueError(f"{spec[:60]!r} is no fault by steps at a place of the network")
+        for place in places:
+            if kind in KINDS:
+                never = values and kind not in ("delay", "drop") and not float(values[0])
+                found.append((int(steps[1]), [*KINDS].index(kind), place, int(steps[2] or EVER) + 1, never, spec in idle))
+            else:
+                other[place] = kind
+    for first, number, place, end, never, begins_late in sorted(found):
+        (effects, state), cut = [*KINDS.values()][number], ENDS.get([*KINDS][number], "-")
+        rows = [(at, start, min(last, first) if at == place and cut in (effect, "") else last, effect)
+                for at, start, last, effect in rows]
+        rows += [(place, first, end if end < 2**31 else EVER, effect) for effect in ([] if never else effects)]
+        states |= {place[0]: state} if state and not begins_late else {}
+    return Counter(row for row in rows if row[1] < row[2] or row[3] == FORGETS), states, other, [each[2] for each in found]
+
+def wrong_faults(specs, labels, links, given, states, idle=()):
+    """The contradictions of the scenario's faults with faults.csv and nodes.csv; unknown kinds; places of faults."""
+    try:
+        rows, expected, other, places = effects_of(specs, labels, links, idle)
+    except (ValueError, IndexError) as error:
+        return [f"scenario: {error}, and faults.csv has {len(given)} effects"], [], []
+    wrong = [f"faults.csv: place {'/'.join(map(str, at))} has {given[at, *spell]} times {spell[2]} from {spell[0]}, and "
+             f"by the faults of the scenario {rows[at, *spell]} times" for at, *spell in sorted(rows.keys() | given.keys())
+             if rows[at, *spell] != given[at, *spell] and not other]
+    wrong += [f"nodes.csv: rank {rank} is {states.get(rank, 'healthy')}, and by the faults of the scenario "
+              f"{expected.get(rank, 'healthy')}" for rank in sorted(states.keys() | expected.keys())
+              if states.get(rank) != expected.get(rank) and (rank,) not in other]
+    return wrong[:5], sorted(set(other.values())), {*places, *other}
+# To here.
 
 def journal_hash(journal):
     """The hash of a journal: BLAKE2b over its rows as little-endian integers."""
@@ -112,8 +211,8 @@ def illegal_hops(run):
         "no such link": sum(run.end(*hop[1:3])[0] != hop.receiver and hop.outcome != "report" for hop in run.journal),
         "not part of the collective": sum(not is_part(run, hop) for hop in run.data), "wrong outcome": wrong_outcomes(run),
         "copy repeated on a link": repeated(run) if run.run["copies_keep_trees"] else 0,
-        "against the faults": against_faults(run), "sent before it arrived": sent_early(run),
-        "port model or capacity": crowded(run),
+        "against the faults": against_faults(run), "no fault in faults.csv explains draws": undue_draws(run),
+        "sent before it arrived": sent_early(run), "port model or capacity": crowded(run),
         "row of no protocol": sum(hop.outcome in set(OUTCOMES[5:]) - run.own_rows() for hop in run.journal)})
 
 def is_part(run, hop):
@@ -164,18 +263,36 @@ def against_faults(run):
     wrong, crossing = 0, [hop for hop in run.journal if hop.outcome not in OUTCOMES[6:]]
     altered = earliest((hop for hop in crossing if hop.outcome == "corrupt"), lambda hop: (hop.receiver, piece(hop)))
     for hop in crossing:
-        lost, stops = hop.outcome == "lost", ("stops", "stops and forgets")
+        lost = hop.outcome == "lost"
         if (*hop[:3], *copy(hop)) in run.withheld:
             wrong += not lost
             continue
-        dead = run.has((hop.receiver,), hop.step, *stops) or run.has((hop.sender, hop.port), hop.step, *stops)
-        unsent = run.has((hop.sender,), hop.step, *stops) or (dead and run.run["knows_neighbours"])
-        may_arrive, may_be_lost = not dead and not unsent, dead and not unsent
+        sent, may_arrive = run.possible(*hop[:4])
+        may_be_lost = sent and not may_arrive
         drawn = *hop[:3], int(hop.tree in run.run["news_trees"])  # nodes send news over suspected ports too
         may_arrive, may_be_lost, may_be_altered = run.draws.get(drawn, (may_arrive, may_be_lost, False))
         wrong += not (may_be_lost if lost else may_arrive)
         if hop.outcome == "corrupt" and (run.run["collective"] not in FOLDING or not run.spells) and not may_be_altered:
             wrong += altered.get((hop.sender, piece(hop)), NEVER) >= hop.step
+    return wrong
+
+def undue_draws(run):
+    """Count rows of draws.csv, withheld.csv and altered.csv without a packet, or without a fault that draws, in its step."""
+    sent = {hop[:3] for hop in run.journal}
+    came = {(hop.step, hop.receiver, run.end(*hop[1:3])[1], hop.origin, hop.tree, hop.segment)
+            for hop in run.data if hop.outcome == "corrupt"}
+    wrong = len(run.altered.keys() - came)
+    wrong += sum(row[:3] not in sent or not run.has(row[1:2], row[0], "alters", "loses") for row in run.withheld)
+    for (step, sender, port, _), (arrives, lost, altered) in run.draws.items():
+        places = (sender,), (sender, port)
+        effects = {effect for place in places for *_, effect in run.spells.get(place, ())} - {"stops", FORGETS}
+        if (step, sender, port) not in sent or not run.spells:
+            wrong += 1
+        elif "detection" not in run.run["features"] and not effects & {"delays", "unknown"}:
+            left, may_arrive = run.possible(step, sender, port, run.end(sender, port)[0])
+            loses, alters = (any(run.has(place, step, effect) for place in places) for effect in ("loses", "alters"))
+            decided = (arrives, lost) == (may_arrive, left and not may_arrive)
+            wrong += not effects or (arrives and not may_arrive) or (altered and not alters) or not (loses or decided)
     return wrong
 
 def sent_early(run):
@@ -282,6 +399,78 @@ def contributions(run):
     counts = [count for (rank, *_), (_, count) in results.items() if rank in run.healthy]
     return found | ({"least_contributions": min(counts)} if spec["harmful"] and not reliable and counts else {})
 
+def seconds(text):
+    """The seconds of a duration such as 1ms."""
+    match = re.fullmatch(r"([0-9.e+-]+?)(ns|us|ms|s|)", str(text))
+    return float(match[1]) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}.get(match[2], 1)
+
+def origin(run):
+    """The contradictions between scenario, heading of the summary, facts and tables; the parts that none decides."""
+    scenario, heading, spec, kind, ended = run.scenario, run.summary, run.run, run.run["collective"], run.run["ended"]
+    rooted = kind in ("broadcast", "scatter", "gather", "reduce") or (kind == "unicast" and not scenario.get("permutation"))
+    roots = [spec["source"], *([spec["destinations"].get(str(spec["source"]))] if kind == "unicast" else [])][:2 * rooted]
+    own, knowledge = run.labels[spec["source"]], scenario["fault_knowledge"]
+    sizes, degrees = spec["message_bytes"] * max(1, len(spec["block_owners"])), Counter(rank for rank, _ in run.links)
+    fields = ("collective", "port_model", "clock", "redundancy", "messages")
+    pairs = [("scenario.toml", name, scenario.get(name), "run.json", name, spec[name]) for name in (*fields, "duplex")]
+    pairs += [("summary.json", name, heading[name], "run.json", name, spec[name]) for name in fields]
+    fields = {name: name for name in ("topology", "algorithm", "driver", "seed", "message_bytes") if name in scenario}
+    pairs += [("scenario.toml", name, scenario[name], "summary.json", other, heading[other])
+              for name, other in (fields | {"segments": "segments_per_tree", "fault": "faults"}).items()]
+    pairs += [("scenario.toml", name, seconds(scenario.get(name, spec[name])), "run.json", name, spec[name])
+              for name in ("startup", "per_byte")]
+    fields = {"reliable": scenario["reliable"], "detection": knowledge.startswith("detect"), "repair": "repair" in scenario,
+              "agreement": scenario["on_failure"] != "continue"}
+    pairs += [("run.json", f"protocol {name}", name in spec["features"], "scenario.toml", "by its fields", wanted)
+              for name, wanted in fields.items()]
+    pairs += [
+        ("scenario.toml", "packet_limit", scenario.get("packet_limit", 0), "run.json", "packet_limit", spec["packet_limit"]),
+        ("summary.json", "source", heading["source"], "run.json", "source", own),
+        ("summary.json", "message_bytes", heading["message_bytes"], "run.json", "all blocks", sizes - spec["short_blocks"]),
+        ("summary.json", "order", heading["order"], "nodes.csv", "the number of nodes", run.order),
+        ("summary.json", "degree", heading["degree"], "network.csv", "the largest degree", max(degrees.values(), default=0)),
+        ("summary.json", "diameter", heading["diameter"], "network.csv", "the diameter", diameter(run, heading["diameter"])),
+        ("summary.json", "journal_rows", heading["journal_rows"], "journal.csv", "the number of rows", len(run.journal)),
+        ("run.json", "roots", spec["roots"], "run.json", "source and target", roots),
+        ("run.json", "many_roots", spec["many_roots"], "scenario.toml", "by its collective", not rooted),
+        ("run.json", "faults", spec["faults"], "scenario.toml", "whether it has faults", bool(scenario["fault"])),
+        ("run.json", "knows_neighbours", spec["knows_neighbours"], "scenario.toml", "by fault_knowledge",
+         knowledge in ("neighbours", "all") and bool(scenario["fault"]))]
+    known, given = family_of(heading["topology"]), run.labels[0] if scenario["source"] is None else str(scenario["source"])
+    alike = known and re.fullmatch(known[1], given) and re.fullmatch(known[1], own) and known[2](given) == known[2](own)
+    if given != own and not alike and (known or given in run.labels):
+        pairs += [("scenario.toml", "source", given, "run.json", "source", own)]
+    if (reason := heading.get("reason")) is not None:  # absent in archives of earlier versions
+        early = (reason != "undecided by theory") if ended else reason in ("interrupted", "not yet served")
+        pairs += [("summary.json", "reason", reason, "run.json", "ended", ended)] * (early != bool(ended))
+    undecided, why = heading["verdict"] == "undecided", heading["undecided_because"]
+    pairs += [("summary.json", "undecided_because", why, "summary.json", "undecided", undecided)] * (bool(why) != undecided)
+    wrong = [f"{file}: {name} is {str(left)[:80]}, and {other}: {its} is {str(right)[:80]}"
+             for file, name, left, other, its, right in pairs if left != right]
+    taken, idle, switches = [] if known else ["network"], heading.get("without_effect", []), run.order - len(run.data_ranks)
+    wrong += wrong_network(heading["topology"], run.labels, switches, run.links) if known else []
+    if spec["clock"] == "steps":
+        effects = Counter((place, *spell) for place, spells in run.spells.items() for spell in spells)
+        found, unknown, _ = wrong_faults(scenario["fault"], run.labels, run.links, effects, run.states, idle)
+        last = max((hop.step for hop in run.data), default=0)
+        found += [f"summary.json: {fault} is without effect, and journal.csv has {last} steps"
+                  for fault in idle if int(re.search(r"(?:@(\d+)[^@]*)?$", fault)[1] or 1) <= last]
+        wrong, taken = wrong + found, taken + [f"effects of {name}" for name in unknown]
+    return wrong, ["algorithm", "facts about the collective", *taken]
+
+def diameter(run, unjudged):
+    """The largest distance in the network; `unjudged` where there is too much to count."""
+    near, most, starts = defaultdict(set), 0, range(run.order if run.order * len(run.links) <= MOST_SUMS else 0)
+    for (rank, _), (other, _) in run.links.items():
+        near[rank].add(other)
+    for start in starts:
+        far, ring, steps = {start}, {start}, -1
+        while ring:
+            ring, steps = set().union(*(near[rank] for rank in ring)) - far, steps + 1
+            far |= ring
+        most = max(most, steps)
+    return most if starts else unjudged
+
 def measure(run):
     """Every metric of a run in lock-step but those of protocols and plug-ins; of illegal hops, the number of breaches."""
     spec, outcomes = run.run, Counter(hop.outcome for hop in run.data)
@@ -335,12 +524,21 @@ def measure(run):
         found["informed_nodes_per_step"] = [1 + sum(late <= step for late in latency.values()) for step in reach]
     return found
 
+def none_foreseen(run):
+    """Whether the claims predict that nothing is delivered, of an algorithm that delivers without faults."""
+    due, dropped = ([claim for claim in run.summary.get(name, ()) if claim["name"] in DELIVERY]
+                    for name in ("claims", "dropped_claims"))
+    most = {"least_contributions": len(run.data_ranks) - 1}
+    none = any(claim["relation"] != ">=" and claim["predicted"] <= most.get(claim["name"], 0) for claim in due)
+    some = any(claim["relation"] != "<=" and claim["name"] not in most and claim["predicted"] for claim in due)
+    return none and not some and any(claim["predicted"] for claim in [*due, *dropped])
+
 def verdicts(run, metrics):
     """The verdict on every claim, and on the run."""
     spec, claims, found = run.run, run.summary["claims"], []
     names = {claim["name"] for claim in claims}
     invalid = spec["ended"] or any(root in run.states for root in spec["roots"]) or not metrics["expected_deliveries"]
-    delivered = "least_contributions" in names or metrics["intact_deliveries"] or metrics.get("final_delivery_ratio")
+    delivered = metrics["intact_deliveries"] or metrics.get("final_delivery_ratio") or none_foreseen(run)
     nothing = invalid or (spec["faults"] and not delivered)  # such a run proves nothing, but about the emulator
     for claim in claims:
         name, predicted, measured = claim["name"], claim["predicted"], metrics.get(claim["name"])
@@ -357,7 +555,8 @@ def verdicts(run, metrics):
 def check(path):
     """The contradictions in an archive, the parts that are not judged, and numbers and verdicts as judged here."""
     run = Archive(path)
-    wrong, summary, hops, claims = run.wrong, run.summary, run.journal, run.summary["claims"]
+    differing, taken = origin(run)
+    wrong, summary, hops, claims = run.wrong + differing, run.summary, run.journal, run.summary["claims"]
     if run.run["clock"] != "steps":
         return {"archive": path, "wrong": wrong, "not judged": "a run under the timed clock"}
     if hops != sorted(hops, key=lambda hop: (*hop[:3], *hop[4:8], OUTCOMES.index(hop.outcome), hop.bytes)):
@@ -374,7 +573,8 @@ def check(path):
               for claim, own in zip(claims, found, strict=False) if claim["verdict"] != own]
     wrong += [f"the verdict is {verdict}, not {summary['verdict']}"] if verdict != summary["verdict"] else []
     wrong += [] if any(claim["name"] == "illegal_hops" for claim in claims) else ["illegal_hops is not claimed"]
-    taken = ["predictions", *(f"number {name}" for name in given), *(f"protocol {name}" for name in run.run["features"])]
+    taken = ["predictions", *taken, *(f"number {name}" for name in given)]
+    taken += [f"protocol {name}" for name in run.run["features"]]
     taken += ["effects of faults drawn at random"] if run.draws or run.withheld else []
     taken += [f"early end: {run.run['ended']}"] if run.run["ended"] else []
     return {"archive": path, "wrong": wrong, "verdict": verdict, "claims": found, "metrics": metrics,

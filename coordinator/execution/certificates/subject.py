@@ -12,7 +12,7 @@ from coordinator.execution.untrusted import plan_of
 from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import make_scenario
+from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import LinkFault, NodeFault
@@ -20,6 +20,12 @@ from emunode.model import Rank
 
 MOST_DIGITS: Final = 4_000
 """Most digits of a number of sets."""
+
+
+def require_lock_step(scenario: Scenario) -> None:
+    """Refuse a scenario under the timed clock: ScenarioError."""
+    if scenario.clock != "steps":
+        raise ScenarioError("clock", scenario.clock, "certificates are about lock-step: use --clock steps")
 
 
 SetShape = Mapping[tuple[str, str], int]
@@ -51,6 +57,7 @@ class Subject:
         self.verification = verification
         try:
             scenario = make_scenario(values_of_file(data["scenario"], path.parent))
+            require_lock_step(scenario)
         except (ScenarioError, TypeError, ValueError) as error:
             raise UnreadableError(f"scenario: {str(error)[:200]}") from None
         self.plan = plan_of(scenario)

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 import coordinator as tb
+from coordinator.execution.archive import with_manifest, zipped
 from coordinator.execution.certificates.check import verify_certificate
-from tests.command_line import Call, Ended, fields
+from tests.command_line import ROOT, Call, Ended, Start, fields
 from tests.mutation_support import (
+    CHECKER,
     CUT_CHECKER,
     HISTORY_CHECKER,
     certificate_disagreements,
@@ -129,6 +131,96 @@ def test_altered_archives_of_certificates(tmp_path: Path, call: Call) -> None:
                 packed.writestr(each, data.replace(old, new, 1) if each == name else data)
         ended = judge(CUT_CHECKER, archive)
         assert (ended.status, ended.err) == (status, ""), (name, ended.out)
+
+
+def scenario(**values: object) -> dict[str, Any]:
+    return {"certificate.json": values}
+
+
+FORGERIES: dict[str, tuple[dict[str, Any], str]] = {
+    **{f"scenario {name}": (scenario(**{name: value}), f"certificate.json: scenario: {name} is {value}, and facts.json: ")
+       for name, value in {
+           "topology": "hypercube:4", "collective": "gather", "algorithm": "sbt", "redundancy": 2, "source": "110"}.items()},
+    "scenario clock": (scenario(clock="timed"), "certificate.json: scenario: clock is steps is False, and facts.json: "),
+    "scenario with a base fault": (
+        scenario(fault=["byzantine:111", "crash:011@1"]), "faults.csv: place 3 has 0 times stops and forgets from 1"),
+    "scenario without its fault": (scenario(fault=[]), "faults.csv: place 7 has 1 times alters from 1"),
+    **{f"facts {name}": ({"facts.json": {name: value}}, "facts.json: ") for name, value in {
+        "topology": "hypercube:4", "collective": "gather", "algorithm": "sbt", "redundancy": 2, "source": 6, "rooted": False,
+        "in_steps": False, "faulty": [], "broken": [[0, 1]]}.items()},
+    "another algorithm and redundancy": (
+        scenario(algorithm="sbt", redundancy=1), "scenario: redundancy is 1, and facts.json"),
+    "another redundancy everywhere": (
+        {**scenario(redundancy=2), "facts.json": {"redundancy": 2}},
+        "journal.csv: a message has 3 copies, and facts.json: redundancy is 2"),
+    "another source everywhere": (
+        {**scenario(source="110"), "facts.json": {"source": 6}},
+        "journal.csv: rank 0 sends a message, and facts.json: source is 6"),
+    "a crash in faults.csv": (
+        {"faults.csv": b"2,1,4611686018427387904,stops and forgets\n"}, "faults.csv: place 2 has 1 times stops and forgets"),
+    "a link that Q_3 has not": (
+        {"network.csv": b"0,3,7,3\n7,3,0,3\n"}, "rank and port (0, 3) are joined with (7, 3), and in hypercube:3 with None"),
+    "a node that Q_3 has not": ({"nodes.csv": b'8,1000,0,""\n'}, "nodes.csv: '1000' is no node of hypercube:3"),
+}  # fmt: skip
+"""Fields of the scenario of a certificate or of its facts, and rows; words of the sentence that names both places."""
+
+
+def packed(path: Path, call: Call, name: str) -> dict[str, bytes]:
+    """The files of the archive of a certificate."""
+    path.write_text(json.dumps(stored(name)))
+    call("pack", path, archive := path.with_suffix(".zip"))
+    with zipfile.ZipFile(archive) as files:
+        return {each: files.read(each) for each in files.namelist() if each != "manifest.json"}
+
+
+def test_a_certificate_belongs_to_its_scenario(tmp_path: Path, call: Call) -> None:
+    sound = packed(path := tmp_path / "certificate.json", call, "votes")
+    for number, (name, (changes, words)) in enumerate(FORGERIES.items()):
+        files = dict(sound)
+        for file, change in changes.items():
+            if isinstance(change, bytes):
+                files[file] += change
+                continue
+            data = json.loads(files[file])
+            (data["scenario"] if file == "certificate.json" else data).update(change)
+            files[file] = json.dumps(data).encode()
+        archive = tmp_path / f"{number}.zip"
+        archive.write_bytes(zipped(with_manifest(files)))
+        ended = judge(CUT_CHECKER, archive)
+        assert (ended.status, words in ended.out) == (1, True), (name, ended.out)
+        if files["certificate.json"] != sound["certificate.json"]:
+            path.write_bytes(files["certificate.json"])
+            assert call("verify", path).status == 1, name
+
+
+def test_archives_of_versions_without_the_algorithm_are_judged(tmp_path: Path, call: Call) -> None:
+    files = packed(tmp_path / "certificate.json", call, "votes")
+    facts = json.loads(files["facts.json"])
+    del facts["algorithm"]
+    (archive := tmp_path / "a.zip").write_bytes(
+        zipped(with_manifest({**files, "facts.json": json.dumps(facts).encode()}))
+    )
+    assert judge(CUT_CHECKER, archive).status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [("--faults nap<=1", "the argument by cuts of nap"),
+     ("--fault wall:000~001 --faults nodes<=1", "the argument by cuts beside wall")],
+    ids=["of a level", "of the scenario"],
+)  # fmt: skip
+def test_kinds_of_plug_ins_are_not_judged(options: str, words: str, tmp_path: Path, start: Start) -> None:
+    plugin, path, archive = ROOT / "tests/plugins/eight_faults.py", tmp_path / "c.json", tmp_path / "c.zip"
+    line = f"coordinator certify --topology hypercube:3 --algorithm nesbt --redundancy 3 {options} --plugin"
+    assert start(line, plugin, "--out", path).end().status == 0
+    assert start("coordinator pack", path, archive, "--plugin", plugin).end().status == 0
+    ended = judge(CUT_CHECKER, archive)
+    assert (ended.status, ended.out) == (3, f"{archive}: not judged: {words}\n")
+
+
+def test_what_two_checkers_share_is_the_same_text() -> None:
+    parts = [path.read_text().split("# From here")[1].split("# To here.")[0] for path in (CHECKER, CUT_CHECKER)]
+    assert parts[0] == parts[1]
 
 
 def test_certificates_are_packed_from_python(tmp_path: Path) -> None:
