@@ -1,6 +1,7 @@
 """The `coordinator` process: standard streams, signals and exit status around the command line."""
 
 import contextlib
+import errno
 import gc
 import io
 import os
@@ -9,12 +10,14 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
+from emunode.stop_signals import STOP_SIGNALS
+
 INTERRUPTED = 130
 
 
 def main() -> NoReturn:
     """Run the command line of this process and exit with its status."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         signal.signal(number, _leave)
     _keep_streams_open()
     # Importing creates hundreds of thousands of objects, and all of them stay: `collect_seldom` turns the collector on
@@ -34,7 +37,7 @@ def main() -> NoReturn:
     status = INTERRUPTED
     with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C, while the first was being handled
         status = run_command_line()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # the status is known, and nothing is left to interrupt
     exit_at_once(status)
 
@@ -47,16 +50,18 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 class PipeOutput(io.FileIO):
-    """Standard output or standard error. It discards further text after its reader has gone.
+    """Standard output or standard error. It discards further text after its reader or its terminal has gone.
 
     `coordinator run .. | head -1` therefore ends with the status of the run.
     """
 
     def write(self, data: Any, /) -> int:
-        """Write to the file descriptor, or to /dev/null once its reader has gone."""
+        """Write to the file descriptor, or to /dev/null once its reader or its terminal has gone."""
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.EIO):
+                raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)

@@ -1,9 +1,11 @@
-"""SIGINT and SIGTERM as KeyboardInterrupt, when an exception is not lost and breaks neither an import nor polars."""
+"""SIGINT, SIGTERM and SIGHUP as KeyboardInterrupt, when an exception is not lost and breaks neither an import nor polars."""
 
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
+
+from emunode.stop_signals import STOP_SIGNALS
 
 RETRY_SECONDS = 0.01
 """An interrupt that arrived at an unsuitable moment is raised again after this time."""
@@ -14,7 +16,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.received: list[int] = []
-        self._handlers = {signal.SIGINT: self._interrupt, signal.SIGTERM: self._interrupt, signal.SIGALRM: self._retry}
+        self._handlers = {**dict.fromkeys(STOP_SIGNALS, self._interrupt), signal.SIGALRM: self._retry}
         self._previous = {number: signal.getsignal(number) for number in self._handlers}
         self._previous_hook = sys.unraisablehook
 

@@ -18,7 +18,7 @@ NETNS = ("auto", "always", "never", "true", "false")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit status. SIGTERM is handled like Ctrl-C."""
+    """Run a command line and return its exit status. SIGTERM and SIGHUP are handled like Ctrl-C."""
     arguments = with_netns_value(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in arguments
     interrupts = Interrupts()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request to stop, not as an exception."""
+"""Ctrl-C, SIGTERM and SIGHUP as a request to stop, not as an exception."""
 
 import contextlib
 import signal
@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Self
+
+from emunode.stop_signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
     import trio
@@ -49,7 +51,7 @@ def stopped_by(request: StopRequest) -> Iterator[None]:
 
 
 class InterruptGuard:
-    """Notes Ctrl-C and SIGTERM instead of raising: an exception could strike at any line, even within trio.
+    """Notes Ctrl-C, SIGTERM and SIGHUP instead of raising: an exception could strike at any line, even within trio.
 
     Only the main thread receives signals. In other threads a guard notes the `StopRequest` of its context.
     """
@@ -58,7 +60,7 @@ class InterruptGuard:
         self.requested = False
         """Whether a signal or a request to stop has come."""
         self._cancel: Callable[[], None] = lambda: None
-        self._previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._previous = {number: signal.getsignal(number) for number in STOP_SIGNALS}
         self._signals = False
         self._request: StopRequest | None = None
 

@@ -24,7 +24,7 @@ from emunode.faults.kinds import Loss
 from tests.command_line import Call
 
 FLOOD = "run --topology star:3 --collective broadcast --algorithm flood --driver memory"
-STOPS = pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+STOPS = pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 Replace = Callable[[Callable[[], object]], None]
 
 

@@ -12,6 +12,7 @@ from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks import base
 from emunode.errors import RunError
+from emunode.stop_signals import STOP_SIGNALS
 from tests.scenarios import Case
 
 CASE = Case("ring:9 broadcast flood")
@@ -26,18 +27,18 @@ def stopped_run(number: signal.Signals, step: int) -> MemoryRun:
 
 
 @pytest.mark.parametrize("small_order", [base.SMALL_ORDER, 0], ids=["direct", "trio"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_run_between_two_steps(
     number: signal.Signals, small_order: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base, "SMALL_ORDER", small_order)
-    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    handlers = [signal.getsignal(each) for each in STOP_SIGNALS]
     stopped = stopped_run(number, 2)
     assert CASE.plan.algorithm.interrupted
     assert stopped.execution.interrupted
     assert stopped.execution.undecided == stopped.summary["undecided_because"] == "interrupted"
     assert stopped.execution.steps == 2 < CASE.run.execution.steps
-    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert [signal.getsignal(each) for each in STOP_SIGNALS] == handlers
 
 
 def test_both_loops_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:

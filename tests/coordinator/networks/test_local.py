@@ -185,10 +185,11 @@ def check_stop(run: Coordinator, stop: signal.Signals, times: int = 1) -> None:
     ("flags", "hosts", "stop", "times"),
     [
         ("", 1, signal.SIGTERM, 1),
+        ("", 1, signal.SIGHUP, 1),
         ("", 1, signal.SIGINT, 3),
         ("--ranks-per-host 1", 6, signal.SIGINT, 1),
     ],
-    ids=["SIGTERM", "Ctrl-C, three times", "Ctrl-C, one process per rank"],
+    ids=["SIGTERM", "SIGHUP", "Ctrl-C, three times", "Ctrl-C, one process per rank"],
 )
 def test_an_interrupted_run_keeps_what_was_measured(
     start: Start, flags: str, hosts: int, stop: signal.Signals, times: int
