@@ -43,7 +43,7 @@ from emunode.topologies.base import Topology
 PROGRAM = Group("Traffic of a program", sort_key=2)
 LIBRARY = Group("Library", sort_key=4)
 DEFAULT_RANKS = "5,8"
-NUMBERS = re.compile(r"(\d{1,9})(?:\.\.(\d{1,9}))?", re.ASCII)
+NUMBERS = re.compile(r"(\d{1,9})(?:(?:\.\.|-)(\d{1,9}))?", re.ASCII)
 
 
 def judge_mpi(  # noqa: PLR0913  # its flags

@@ -24,7 +24,15 @@ from typing import Final
 
 from coordinator.scenario.blocks import BLOCK_KINDS
 from coordinator.scenario.fault_processes import Geometric, Lifetime, Mean
-from coordinator.scenario.fault_syntax import TIME, When, example_value, read_value, read_when, require_drawable
+from coordinator.scenario.fault_syntax import (
+    TIME,
+    When,
+    example_value,
+    read_value,
+    read_when,
+    require_dash,
+    require_drawable,
+)
 from emunode.errors import ScenarioError
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, Moment, field_names, value_names, why_random
@@ -234,6 +242,7 @@ def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
         # Without an end a process goes on as long as the run; from time 0 on is from the beginning.
         when = when.removesuffix("-")
         when = "1" if re.fullmatch("0+(ns|us|ms|s)", when) else when
+    require_dash(field, text, when)
     if not WHEN.fullmatch(when) or "@" in body:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is given once, at the end")
     fault_set = FaultSetSpec(how, (), when)

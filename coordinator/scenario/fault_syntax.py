@@ -126,6 +126,12 @@ def read_when(text: str) -> When | None:
     return (begin, end) if begin is not None and same_unit else None
 
 
+def require_dash(field: str, spec: str, when: str) -> None:
+    """Refuse an interval that is written like a range of numbers, 1..4."""
+    if read_when(written := when.replace("..", "-")) and written != when:
+        raise ScenarioError(field, spec, f"an interval is written with a dash: @{written}")
+
+
 def _moment(text: str) -> Step | None:
     """Return a step, or a time in nanoseconds."""
     if NUMBER.fullmatch(text):
@@ -159,6 +165,7 @@ def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) 
     elif "@" not in record.form:
         raise ScenarioError("fault", spec, f"it is in force all the time and has no step: {record.form}")
     found = read_when(when or "")
+    require_dash("fault", spec, when or "")
     first, dash, _ = (when or "").partition("-")
     if found is None and dash and read_when(first):
         meant = "it lasts from one step to another, both included, or from one time to another"

@@ -164,7 +164,8 @@ def _require_narrow(ordered: Sequence[Sequence[int]], last: dict[int, int], budg
     for at, link in enumerate(ordered):
         seen.update(link)
         # While the link is decided, its ends are in the frontier.
-        partitions += _bell_number(len(seen) - done - 1)
+        # A frontier that is refused below is not counted: its number would be as long as the frontier.
+        partitions += _bell_number(min(len(seen) - done - 1, WIDEST_FRONTIER + 1))
         done += sum(last[node] == at for node in link)
         widest = max(widest, len(seen) - done)
     if widest > WIDEST_FRONTIER:

@@ -74,6 +74,7 @@ def test_impossible_flags_are_refused_by_name(call: Call, flags: str, message: s
 
 
 RULE = """
+from coordinator.cli.judge import _numbers
 from coordinator.mpi.rules.base import MessageList, MpiCall, algorithm
 
 
@@ -92,3 +93,8 @@ def test_a_plug_in_adds_the_rule_of_a_new_algorithm(call: Call, tmp_path: Path) 
     ended = call(f"judge mpi --plugin {tmp_path}/rule.py --algorithm allgather_reduce {flags}")
     assert (ended.status, "no rule" in ended.out) == (0, False)
     assert "same messages as basic_linear: decides nothing between them" in ended.out
+
+
+@pytest.mark.parametrize("text", ["2..4,7", "2-4,7", "2,3..4,7-7"])
+def test_ranges_of_numbers_have_dots_or_a_dash(text: str) -> None:
+    assert _numbers("ranks", text) == [2, 3, 4, 7]

@@ -533,3 +533,17 @@ def test_pairs_of_sets_are_charged_before_they_are_compared() -> None:
     with pytest.raises(OverBudgetError):
         list(_apart(network, [1] * 1_000_000, ends, budget))
     assert compared == 50_000
+
+
+def test_a_wide_frontier_is_refused_before_its_partitions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = set[int]()
+
+    def bell_number(nodes: int) -> int:
+        asked.add(nodes)
+        return 1
+
+    monkeypatch.setattr("coordinator.theory.invariants.survival._bell_number", bell_number)
+    found = figure("hypercube:9", "all_terminal_reliability")
+    assert found.value is None
+    assert "is wider than 12" in str(found.not_computed)
+    assert max(asked) == 13
