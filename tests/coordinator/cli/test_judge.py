@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.cli.judge import _numbers
 from tests.command_line import Call
 from tests.mpi_support import played_library
 
@@ -74,7 +75,6 @@ def test_impossible_flags_are_refused_by_name(call: Call, flags: str, message: s
 
 
 RULE = """
-from coordinator.cli.judge import _numbers
 from coordinator.mpi.rules.base import MessageList, MpiCall, algorithm
 
 

@@ -535,7 +535,7 @@ def test_pairs_of_sets_are_charged_before_they_are_compared() -> None:
     assert compared == 50_000
 
 
-def test_a_wide_frontier_is_refused_before_its_partitions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wide_frontier_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = set[int]()
 
     def bell_number(nodes: int) -> int:
