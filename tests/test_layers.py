@@ -72,7 +72,12 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.reports": {"coordinator.results"},
     "coordinator.maintenance": {"coordinator.networks"},
     "coordinator.manifests": {"coordinator.planning"},
-    "coordinator.execution": {"coordinator.networks", "coordinator.reports", "coordinator.batch", "emunode.stop_signals"},
+    "coordinator.execution": {
+        "coordinator.networks",
+        "coordinator.reports",
+        "coordinator.batch",
+        "emunode.stop_signals",
+    },
     "coordinator.mpi": {"coordinator.additions", "coordinator.execution"},
     "coordinator.papers": {"coordinator.execution", "emunode.testing"},
     "coordinator.batch": {"coordinator.results"},

@@ -104,7 +104,7 @@ class Comparison:
             raise ScenarioError("out", str(path), f"a page has two runs side by side, not {len(self._data)}")
         try:
             with contradictions_named(*(data.path for data in self._data.values() if data.path != Path())):
-                replace_file(path, compare_page(self._data, self.record))
+                replace_file(path, compare_page(self._data, self.record), named=True)
         except OSError as error:
             raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
         return path

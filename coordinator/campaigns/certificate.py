@@ -187,7 +187,7 @@ class Certificate(Judged):
                 raise ScenarioError(
                     "out", str(path), f"the certificate has {len(text):,} bytes; at most {MOST_BYTES:,}"
                 )
-            replace_file(path, text + "\n")
+            replace_file(path, text + "\n", named=True)
         except OSError as error:
             raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
         return path

@@ -158,7 +158,7 @@ def check(  # noqa: PLR0913  # its flags
     with on_stderr("check") as progress:
         found = grade_file(file, options, progress)
     if gradescope is not None:
-        replace_file(gradescope, dumps(results(found, time.monotonic() - began), indent=2) + "\n")
+        replace_file(gradescope, dumps(results(found, time.monotonic() - began), indent=2) + "\n", named=True)
     if json:
         print_json(found.record())
     else:

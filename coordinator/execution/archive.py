@@ -95,7 +95,7 @@ def write_files(files: Mapping[str, bytes], file: Path) -> None:
     """Write an archive of these files; ScenarioError (field `file`) if it cannot be written."""
     data = zipped(files)
     try:
-        with replacing(file) as target:
+        with replacing(file, named=True) as target:
             target.write(data)
     except OSError as error:
         raise ScenarioError("file", str(file), f"it cannot be written: {error.strerror}") from None

@@ -123,14 +123,14 @@ class RunDirectory:
                 parent.rmdir()
 
 
-def replace_file(path: Path, content: FileContent) -> None:
+def replace_file(path: Path, content: FileContent, *, named: bool = False) -> None:
     """Replace a file as a whole; `clean` finds the partial file of a killed process. OSError if the file cannot be
     replaced.
     """
     partial = partial_of(path)
     _write_note(partial)
     try:
-        replace_unnoted(path, content)
+        replace_unnoted(path, content, named=named)
     finally:
         with contextlib.suppress(OSError):
             _note(partial).unlink(missing_ok=True)

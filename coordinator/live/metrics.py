@@ -70,6 +70,6 @@ class MetricsServer:
 def write_metrics(path: Path, text: str) -> None:
     """Replace a file as a whole, so that its readers never see half of it; RunError if that is not possible."""
     try:
-        replace_file(path, text)
+        replace_file(path, text, named=True)
     except OSError as error:
         raise RunError(f"the metrics cannot be written to {path}: {error.strerror}") from None

@@ -57,7 +57,7 @@ def write_gif(data: RunData, path: Path) -> Path:
     content = BytesIO()
     next(pictures).save(content, "GIF", save_all=True, append_images=pictures, duration=durations, loop=0)
     try:
-        replace_file(path, content.getvalue())
+        replace_file(path, content.getvalue(), named=True)
     except OSError as error:
         raise ScenarioError("gif", str(path), f"cannot be written: {error.strerror}") from None
     return path

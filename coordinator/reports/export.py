@@ -195,7 +195,7 @@ def goal_lines(topology: Topology, title: str, packets: pl.DataFrame) -> Iterato
 def write_lines(path: Path, lines: Iterable[str], field: str) -> Path:
     """Write a document and return its path. Raises ScenarioError (for `field`) if the file cannot be written."""
     try:
-        replace_file(path, lines)
+        replace_file(path, lines, named=True)
         return path
     except OSError as error:
         raise ScenarioError(field, str(path), f"cannot be written: {error.strerror}") from None

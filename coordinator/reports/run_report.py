@@ -37,7 +37,7 @@ def write_report(run: Path, out: Path | None = None, *, name: str | None = None,
     """
     data = read_run(run, name)
     target = out or run / REPORT
-    replace_file(target, render(data, thorough=thorough))
+    replace_file(target, render(data, thorough=thorough), named=out is not None)
     if out is None and (picture := thumbnail(data)) is not None:
         replace_file(run / THUMBNAIL, picture)
     return target

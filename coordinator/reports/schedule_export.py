@@ -135,7 +135,7 @@ def write_goal(plan: ResolvedRun, path: Path) -> WrittenSchedule:
 
 def _replace(path: Path, data: bytes) -> None:
     try:
-        replace_file(path, data)
+        replace_file(path, data, named=True)
     except OSError as error:
         raise ScenarioError("chakra", str(path), f"cannot be written: {error.strerror}") from None
 

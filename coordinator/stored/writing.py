@@ -1,7 +1,8 @@
 """Writing of files in folders that somebody else may have made: no symbolic link is followed, and readers see whole files.
 
 A file is written beside its place under a name of its own, and then renamed over it. A link in its place is replaced, and
-its target stays as it is. Devices and pipes, such as /dev/stdout, are written to directly.
+its target stays as it is, and so are devices and pipes: they are written to only where the user names the file, such as
+/dev/stdout.
 """
 
 import errno
@@ -26,9 +27,9 @@ def partial_of(path: Path) -> Path:
     return path.absolute().with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
 
 
-def replace_file(path: Path, content: FileContent) -> None:
-    """Replace a file as a whole, or create it; OSError if that fails, and then nothing has changed."""
-    with replacing(path) as file:
+def replace_file(path: Path, content: FileContent, *, named: bool = False) -> None:
+    """Replace a file as a whole, or create it, as `replacing`; OSError if that fails, and then nothing has changed."""
+    with replacing(path, named=named) as file:
         if isinstance(content, bytes):
             file.write(content)
         elif isinstance(content, str):
@@ -38,9 +39,13 @@ def replace_file(path: Path, content: FileContent) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file that takes the place of `path` at the end of the block, unless an exception leaves it."""
-    if _is_device(path):
+def replacing(path: Path, *, named: bool = False) -> Iterator[BinaryIO]:
+    """Yield a file that takes the place of `path` at the end of the block, unless an exception leaves it.
+
+    A device or a pipe is written to directly if the user has `named` this file. Elsewhere it is replaced: at a pipe in a
+    folder of somebody else this process would wait for ever.
+    """
+    if _is_of_system(path) or (named and _is_device(path)):
         with path.open("wb") as device:
             yield device
         return
@@ -81,10 +86,12 @@ def _create(partial: Path) -> int:
         return os.open(partial, flags, MODE)
 
 
+def _is_of_system(path: Path) -> bool:
+    return any(path.absolute().is_relative_to(folder) for folder in SYSTEM)
+
+
 def _is_device(path: Path) -> bool:
-    """Return whether a file is written in place: one of the system, a device, a pipe or a socket."""
-    if any(path.absolute().is_relative_to(folder) for folder in SYSTEM):
-        return True
+    """Return whether a file is a device, a pipe or a socket."""
     try:
         mode = path.stat().st_mode
     except OSError:

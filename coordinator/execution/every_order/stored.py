@@ -29,7 +29,8 @@ def write_order(found: EveryOrder, scenario: Scenario, path: Path) -> bool:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json.dumps({VERSION_KEY: __version__, **values, "events": order.events}, indent=1) + "\n")
+        text = json.dumps({VERSION_KEY: __version__, **values, "events": order.events}, indent=1) + "\n"
+        replace_file(path, text, named=True)
     except OSError as error:
         raise ScenarioError(FIELD, str(path), f"it cannot be written: {error.strerror}") from None
     return True

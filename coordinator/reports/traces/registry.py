@@ -29,7 +29,7 @@ def write_trace(data: RunData, path: Path) -> Path:
         raise ScenarioError("trace", str(path), f"expected a file name that ends in {', '.join(TRACES)}")
     content = b"".join(writer(TraceEvents(data)))
     try:
-        replace_file(path, content)
+        replace_file(path, content, named=True)
         return path
     except OSError as error:
         raise ScenarioError("trace", str(path), f"cannot be written: {error.strerror}") from None
