@@ -247,8 +247,12 @@ class Grid:
         """Return the seed of a trial: the scenario's seed, or a seed of its own if faults draw random numbers during
         the run.
         """
-        seed = self.variants[variant].scenario.seed
-        return (seed + number) % 2**63 if self.is_random(self.points[point], variant) else seed
+        own = self.is_random(self.points[point], variant)
+        return self.own_seed(variant, number) if own else self.variants[variant].scenario.seed
+
+    def own_seed(self, variant: int, number: int) -> int:
+        """Return the seed of a trial where faults draw random numbers; in 0.3.0 also where they have any value."""
+        return (self.variants[variant].scenario.seed + number) % 2**63
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
         """Return the finished draws that enter the statistics: while sets of `all` are missing, only the random sample

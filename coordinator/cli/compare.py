@@ -86,6 +86,8 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
         out.print(
             f"[yellow]{escape(_plain(name))} is incomplete[/]: {escape(_plain('; '.join(notes)))}", soft_wrap=True
         )
+    for name, because in comparison["undecided"].items():
+        out.print(f"[yellow]{escape(_plain(name))} is undecided[/]: {escape(_plain(because))}", soft_wrap=True)
     same = "the same history, byte for byte" if comparison["same_history"] else "different histories"
     differs = ", ".join(comparison["differs"]) or "nothing"
     out.print(f"the scenarios differ in: {escape(_plain(differs))}; {same}", soft_wrap=True)

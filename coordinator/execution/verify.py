@@ -5,7 +5,7 @@ The journal is hashed, measured and judged like the journal of a new run, and re
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isclose
 from pathlib import Path
@@ -47,7 +47,7 @@ from coordinator.history.stored_run import (
 from coordinator.history.timetable import PredictionInputs, Timetable, make_timetable
 from coordinator.placements.base import place
 from coordinator.planning.plan import Plan
-from coordinator.results.claims import Verdict
+from coordinator.results.claims import Verdict, judge
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
@@ -61,6 +61,7 @@ from coordinator.scenario.plugins import FOLDER as PLUGINS
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
 from coordinator.stored.reading import exists
+from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import results_of
 from emunode.errors import ScenarioError
 from emunode.model import HopOutcome
@@ -386,7 +387,7 @@ def _check_claims(run: Recomputed, verification: Verification) -> None:
         return
     if run.open_votes:
         return
-    note = verification.findings.append
+    earlier = "reason" not in summary
     expected = {_key(judgement.record()): judgement.record() for judgement in conclusion.ruling.judgements}
     if left_open(summary, conclusion):
         # Its claims are compared but for their verdicts.
@@ -402,13 +403,49 @@ def _check_claims(run: Recomputed, verification: Verification) -> None:
                     f"the summary says {shortened(claim.get('verdict'))}, measured {shortened(claim.get('measured'))}"
                 )
         elif claim.get("name") != "replay_mismatches":
-            note(f"summary.json: the algorithm does not claim {what} under these faults")
+            if earlier and _holds_by_itself(claim, conclusion):
+                verification.unchecked.append(f"summary.json: its version also claims {what}")
+            else:
+                verification.findings.append(f"summary.json: the algorithm does not claim {what} under these faults")
         elif (claim.get("measured"), claim.get("verdict")) != (0, "holds"):
             verification.findings.append("summary.json: a replay in memory had other hops")
-    stored_keys = set(map(_key, stored))
+    _check_missing(run, verification, stored, expected)
+
+
+def _check_missing(
+    run: Recomputed,
+    verification: Verification,
+    stored: Sequence[Mapping[str, Any]],
+    expected: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Check that all claims are stored, and the verdict; earlier versions make other claims."""
+    summary, earlier, stored_keys = run.summary, "reason" not in run.summary, set(map(_key, stored))
     for missing in (claim for key, claim in expected.items() if key not in stored_keys):
-        note(f"summary.json: the claim {missing['name']} {missing['relation']} {missing['predicted']} is missing")
+        what = f"{missing['name']} {missing['relation']} {missing['predicted']}"
+        # Claims that hold were added since; what is violated is no question of the version.
+        if earlier and missing["verdict"] != Verdict.VIOLATED:
+            verification.unchecked.append(f"summary.json: its version does not claim {what}")
+        else:
+            verification.findings.append(f"summary.json: the claim {what} is missing")
+    verdicts = {str(claim.get("verdict")) for claim in stored}
+    if earlier and stored_keys != expected.keys() and Verdict.VIOLATED not in verdicts | {str(summary.get("verdict"))}:
+        verification.unchecked.append("summary.json: its verdict follows from the claims of its version")
+        return
     _check_verdict(run, verification)
+
+
+def _holds_by_itself(claim: Mapping[str, Any], conclusion: Conclusion) -> bool:
+    """Return whether a claim that is not made any more is about a metric of the run, with its value, and judged rightly."""
+    name, predicted, relation, measured = (claim.get(key) for key in ("name", "predicted", "relation", "measured"))
+    if not isinstance(name, str) or name not in conclusion.metrics or not _same(measured, conclusion.metrics[name]):
+        return False
+    if isinstance(predicted, bool) or not isinstance(predicted, int | float):
+        return False
+    try:
+        (judgement,) = judge([Claim(name, predicted, relation, "")], conclusion.metrics, None)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return claim.get("verdict") == judgement.verdict
 
 
 def _check_verdict(run: Recomputed, verification: Verification) -> None:

@@ -10,6 +10,7 @@ from coordinator.reports.charts import grouped_bars
 from coordinator.reports.data import RunData
 from coordinator.reports.pictures import Picture, picture_of
 from coordinator.results.explain import parting
+from coordinator.results.reasons import why_undecided
 
 NOT_METRICS = {"bits", "claims", "dropped_claims", "faults", "source", "tree_digests", "unjudged"}
 PLOTTED = (
@@ -39,6 +40,7 @@ def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
         "metrics": _columns(summaries, list(keys)),
         "claims": _claims(data),
         "bits": _bits(data),
+        "undecided": {name: because for name, run in runs.items() if (because := _why_undecided(run))},
         "missing": {name: run.notes for name, run in runs.items() if run.notes},
         **({"parting": found} if len(data) == 2 and (found := _parting(*data)) else {}),
     }
@@ -86,6 +88,10 @@ def _model_seconds(run: RunData) -> dict[str, Any]:
     """Return the time by the cost model: achieved under the timed clock, otherwise virtual."""
     seconds = run.summary.get("achieved_seconds", run.summary.get("virtual_seconds"))
     return {} if seconds is None else {"model_seconds": seconds}
+
+
+def _why_undecided(run: RunData) -> str:
+    return why_undecided(run.summary.get("reason"), run.summary.get("undecided_because"))
 
 
 def _columns(records: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, list[Any]]:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import coordinator as tb
+from coordinator.campaigns.grid import Grid
 from coordinator.cli.invoke import main
 from emunode import __version__
 from tests.command_line import ROOT, Call
@@ -56,6 +57,21 @@ def test_true_campaigns_and_sweeps_verify(name: str, folders: dict[str, Path], c
     verdict, _, statement = ended.out.splitlines()[-1].removeprefix(f"{folders[name]}: ").partition(": ")
     assert verdict == "verified"
     assert STATEMENTS[name] in statement
+
+
+def test_seeds_that_an_earlier_version_gave_verify(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials under a fault with a value had seeds of their own, also where nothing is drawn."""
+    monkeypatch.setattr(Grid, "is_random", lambda *_: True)
+    line = "campaign --topology hypercube:3 --algorithm sbt --faults delay=1:2 --trials 6 --workers 1 --engine messages"
+    assert call(f"{line} --out {tmp_path / 'one'}").status == 0
+    monkeypatch.undo()
+    seeds = [json.loads(line)["seed"] for line in (tmp_path / "one" / TRIALS).read_text().splitlines()]
+    assert sorted(seeds) == list(range(6))
+    assert call("verify", tmp_path / "one").status == 0
+    record(-1, set_to(seed=17))(tmp_path / "one")
+    ended = call("verify", tmp_path / "one")
+    assert ended.status == 1
+    assert "its seed is 17, and the draw gives 0" in ended.out
 
 
 # --- forgeries -------------------------------------------------------------------------------------------------------

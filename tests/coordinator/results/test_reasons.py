@@ -172,3 +172,42 @@ def test_runs_of_earlier_versions_are_verified(faults: list[str], tmp_path: Path
     summary["claims"][0]["measured"] = 99
     file.write_text(json.dumps(summary))
     assert call(f"verify {tmp_path / 'run'}").status == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [({}, 0), ({"measured": 5}, 1), ({"verdict": "violated"}, 1), ({"relation": "<="}, 1), ({"name": "luck"}, 1)],
+)
+def test_other_claims_of_earlier_versions_are_not_checked(
+    change: dict[str, object], status: int, tmp_path: Path, call: Call
+) -> None:
+    """A claim that is not made any more has to agree with the run, and new claims are not missed."""
+    Case(GREEDY).stored(tmp_path / "run")
+    file = tmp_path / "run" / "summary.json"
+    summary = json.loads(file.read_text())
+    claims = [each for each in summary["claims"] if (each["name"], each["relation"]) != ("virtual_seconds", ">=")]
+    assert len(claims) == len(summary["claims"]) - 1
+    old = {
+        "name": "deliveries",
+        "relation": ">=",
+        "predicted": 0,
+        "measured": 23,
+        "verdict": "holds",
+    }
+    summary["claims"] = [*claims, old | change]
+    file.write_text(json.dumps(summary))
+    assert call(f"verify {tmp_path / 'run'}").status == 1
+    del summary["reason"]
+    file.write_text(json.dumps(summary))
+    ended = call(f"verify {tmp_path / 'run'}")
+    assert ended.status == status
+    assert "not checked: summary.json: its version does not claim virtual_seconds >= 0.004025" in ended.out
+    assert ("not checked: summary.json: its version also claims deliveries >= 0" in ended.out) == (status == 0)
+
+
+def test_a_comparison_names_the_reason(tmp_path: Path, call: Call) -> None:
+    Case(GREEDY, step_limit=2).stored(tmp_path / "short")
+    Case(GREEDY).stored(tmp_path / "whole")
+    first, *rest = call("compare", tmp_path / "short", tmp_path / "whole").out.splitlines()
+    assert first.endswith("short is undecided: not yet served: the step limit of 2 was reached")
+    assert not any("is undecided" in line for line in rest)
