@@ -6,6 +6,7 @@ R = sum of N_k q^k (1 - q)^(m - k) over k = 0 .. m.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cache
 from itertools import accumulate
 from math import comb
@@ -32,7 +33,12 @@ def reliability(survived: Sequence[int], elements: int, rate: float) -> float:
     """Return R, where each of some elements fails with probability `rate`; `survived[k]` sets of k failures are
     survived.
     """
-    return sum(sets * rate**failed * (1 - rate) ** (elements - failed) for failed, sets in enumerate(survived))
+    # In whole numbers, because the numbers of sets of large networks are beyond every float.
+    lost, all_cases = Fraction(str(rate)).as_integer_ratio()
+    kept = all_cases - lost
+    cases: int = sum(sets * lost**failed * kept ** (elements - failed) for failed, sets in enumerate(survived))
+    every: int = all_cases**elements
+    return cases / every
 
 
 class Survival(Invariant):

@@ -547,3 +547,11 @@ def test_a_wide_frontier_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.value is None
     assert "is wider than 12" in str(found.not_computed)
     assert max(asked) == 13
+
+
+@pytest.mark.parametrize("elements", [1, 10, 3000])
+def test_survival_of_many_elements_is_no_overflow(elements: int) -> None:
+    survived = [comb(elements, failed) for failed in range(elements + 1)]
+    assert reliability(survived, elements, 0.05) == 1
+    # All but the sets without a failure.
+    assert reliability([0, *survived[1:]], elements, 0.05) == pytest.approx(1 - 0.95**elements)
