@@ -16,7 +16,7 @@ from coordinator.networks.messages import Here, Message, read_message
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.logging import log
 from emunode.net import wire
-from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
+from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, end_without_answer, listening_socket
 
 STALL_SECONDS = 30.0
 """How long to wait without a message from any host."""
@@ -69,6 +69,7 @@ class ControlChannel:
             listener = listening_socket(address, port, backlog=LISTEN_BACKLOG)
         except OSError as error:
             raise RunError(f"cannot listen for hosts at {address}:{port}: {error.strerror or error}") from None
+        end_without_answer(listener)  # accepted connections inherit it
         self._listener = listener
         # The challenge is sent at once: a peer has to prove itself before it sends anything else.
         self._streams.listen(listener, lambda fd: self._streams.send(fd, self._admission.challenge(fd)))

@@ -28,6 +28,7 @@ from emunode.host.warmup import warm_up
 from emunode.logging import log
 from emunode.model import ANY_HOST
 from emunode.net import wire
+from emunode.net.framed_streams import end_without_answer
 from emunode.runtime import collect_seldom
 
 JOIN_SECONDS = 10.0
@@ -120,6 +121,7 @@ def join(invitation: Invitation, index: int) -> int:
     with _connect(invitation) as stream:
         # Frames of the handshake wait for each other, so they must leave at once.
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end_without_answer(stream)
         challenge = _receive_frame(stream)
         nonce = os.urandom(wire.NONCE_BYTES)
         name = (invitation.node or socket.gethostname())[:NAME_LETTERS]

@@ -44,6 +44,8 @@ YIELD_SECONDS = 0.01
 """How long a busy poller keeps other tasks of the thread, timers and cancellation waiting."""
 HELLO_SECONDS = 5.0
 """The time a peer has to authenticate itself."""
+GONE_SECONDS = 60
+"""The time after which a control connection ends if the machine of the peer no longer answers."""
 ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 READABLE = int(select.EPOLLIN)
 RESET = Struct("ii").pack(1, 0)
@@ -358,6 +360,23 @@ def prepare(stream: socket.socket) -> None:
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Acknowledgements ride on the answer: otherwise the kernel sends one of its own for each of the first packets.
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+
+
+def end_without_answer(stream: socket.socket) -> None:
+    """End a control connection when the kernel of its peer is silent for GONE_SECONDS.
+
+    The kernels ask and answer by themselves, so a peer that is paused or busy stays connected, unless more data than fit in
+    the kernels' buffers, some megabytes, wait for it as long.
+    """
+    options = (
+        (socket.TCP_KEEPIDLE, GONE_SECONDS // 3),
+        (socket.TCP_KEEPINTVL, GONE_SECONDS // 6),
+        (socket.TCP_KEEPCNT, 4),
+    )
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # Keep-alives ask only while nothing is under way; the last option bounds the wait for an acknowledgement.
+    for option, value in (*options, (socket.TCP_USER_TIMEOUT, 1000 * GONE_SECONDS)):
+        stream.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def listening_socket(address: str, port: int = 0, *, backlog: int) -> socket.socket:
