@@ -150,7 +150,8 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
         verification.unchecked.append(
             f"summary.json: the reason of its early end ({shortened(reason)}) does not follow from the journal"
         )
-        history = replace(history, ended=reason)
+        # The rest of the reason follows from the journal.
+        history = replace(history, ended=reason.removesuffix(f"; {conclusion.ruling.undecided}"))
         conclusion = conclude(plan, history, replay=False, derived=derived_claims)
     return Recomputed(scenario, plan, records, summary, history, replayed, conclusion, cut_short, open_votes)
 

@@ -122,5 +122,6 @@ def test_help_imports_no_command() -> None:
         "emunode",
         "emunode.errors",
         "emunode.lazy_dataclass",
+        "emunode.stop_signals",
         "emunode.terminal",
     }

@@ -63,7 +63,7 @@ def test_an_exception_leaves_the_old_file(tmp_path: Path) -> None:
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("table", b"old")]
 
 
-def test_devices_and_pipes_that_a_user_names_are_written_in_place(tmp_path: Path) -> None:
+def test_named_devices_and_pipes_are_written_in_place(tmp_path: Path) -> None:
     replace_file(Path("/dev/null"), "nothing")
     assert Path("/dev/null").is_char_device()
     path = tmp_path / "pipe"
@@ -75,7 +75,7 @@ def test_devices_and_pipes_that_a_user_names_are_written_in_place(tmp_path: Path
     assert path.is_fifo()
 
 
-def test_a_pipe_in_a_folder_of_somebody_else_is_replaced(tmp_path: Path) -> None:
+def test_a_pipe_without_a_name_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     os.mkfifo(path)
     replace_file(path, "words")

@@ -38,7 +38,7 @@ def test_flooding_works_half_duplex_on_bipartite_networks(topology: str) -> None
     assert not failures(run_scenario(None, **scenario, duplex="half"))
 
 
-# Time: bounds that are maxima, and T_min with several messages.
+# Time: bounds, and T_min with several messages.
 
 
 def number(judgement: Judgement) -> float:
@@ -51,25 +51,27 @@ def number(judgement: Judgement) -> float:
 @pytest.mark.parametrize(
     ("algorithm", "port_model", "ratio"),
     [
-        ("rotated-trees", "all-port", 1.115),
-        ("rotated-trees", "one-port", 2.676),
+        ("rotated-trees", "all-port", 1.0),
+        ("rotated-trees", "one-port", 2.097),
     ],
 )
-def test_lemma_2_bounds_by_the_larger_term(algorithm: str, port_model: str, ratio: float) -> None:
-    """Both terms of Tseng and Sheu's lemma bind: D_n Ts, and (n!-1) m Tc over n-1 links or one."""
+def test_lemma_2_bounds_by_both_terms(algorithm: str, port_model: str, ratio: float) -> None:
+    """Both terms of Tseng and Sheu's lemma bind, D_n Ts, and (n!-1) m Tc over n-1 links or one, and so does their sum: a time
+    is start-ups times Ts and bytes times Tc.
+    """
     result = run_scenario(
         topology="star:4", collective="allgather", algorithm=algorithm, port_model=port_model, message_bytes=60
     )
     (bound,) = [j for j in result.judgements if j.claim.name == "virtual_seconds" and j.claim.relation == ">="]
     startups = 4 if port_model == "all-port" else 5  # D_n; ceil(log2 24)
     links = 3 if port_model == "all-port" else 1
-    assert bound.claim.predicted == pytest.approx(max(startups * 1e-3, 23 * 60 / links * 1e-6))
-    assert bound.ratio == pytest.approx(ratio)
+    assert bound.claim.predicted == pytest.approx(startups * 1e-3 + 23 * 60 / links * 1e-6)
+    assert bound.ratio == pytest.approx(ratio, abs=5e-4)
 
 
 @pytest.mark.parametrize("algorithm", ["hamiltonian-cycle", "rotated-hamiltonian", "mbst", "rotated-trees"])
 @pytest.mark.parametrize(("startup", "per_byte"), [("1ms", "1us"), ("1us", "1ms"), ("0s", "1us"), ("1ms", "0s")])
-def test_no_allgather_claims_a_sum_of_bounds(algorithm: str, startup: str, per_byte: str) -> None:
+def test_an_allgather_claims_the_sum_of_its_bounds(algorithm: str, startup: str, per_byte: str) -> None:
     port_model = "one-port" if algorithm == "hamiltonian-cycle" else "all-port"
     result = run_scenario(
         topology="star:4", collective="allgather", algorithm=algorithm, port_model=port_model, message_bytes=60,
@@ -78,7 +80,7 @@ def test_no_allgather_claims_a_sum_of_bounds(algorithm: str, startup: str, per_b
     bounds = {j.claim.name: number(j) for j in result.judgements if j.claim.relation == ">="}
     seconds = {"1ms": 1e-3, "1us": 1e-6, "0s": 0.0}
     terms = (seconds[startup] * bounds["startups"], seconds[per_byte] * bounds["transfer_bytes"])
-    assert bounds["virtual_seconds"] == pytest.approx(max(terms))
+    assert bounds["virtual_seconds"] == pytest.approx(sum(terms))
     assert not failures(result)
 
 
