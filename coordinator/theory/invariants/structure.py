@@ -119,6 +119,7 @@ def _breaks(network: FigureNetwork, rest: int) -> bool:
     component, grown = 0, rest & -rest
     while grown:
         component |= grown
-        grown = neighbourhood(network, component) & rest
+        # Of the new nodes alone: along a ring every step adds two nodes.
+        grown = neighbourhood(network, grown) & rest & ~component
     # By the definition, a single node that is left counts as disconnected.
     return component != rest or rest.bit_count() == 1

@@ -23,6 +23,8 @@ WIDEST_FRONTIER: Final = 12
 """Most nodes of a frontier. The number of its partitions, 4 million for 12 nodes, bounds the work for each link."""
 LINK_WORK: Final = 12
 """Work to decide a link in one state of the frontier."""
+WORD_WORK: Final = 0.004
+"""More work for each 64 bits of the count of that state."""
 LEAST_SHARE: Final = 1 / 3
 """States per partition of the frontier less one node, at least: from 0.36 to 4 in 18 networks of every shape."""
 RATES: Final = (0.01, 0.05, 0.1)
@@ -36,9 +38,11 @@ def reliability(survived: Sequence[int], elements: int, rate: float) -> float:
     # In whole numbers, because the numbers of sets of large networks are beyond every float.
     lost, all_cases = Fraction(str(rate)).as_integer_ratio()
     kept = all_cases - lost
-    cases: int = sum(sets * lost**failed * kept ** (elements - failed) for failed, sets in enumerate(survived))
+    cases, power = 0, 1  # Horner's rule: numbers of thousands of digits are multiplied by short ones only
+    for sets in reversed(survived):
+        cases, power = cases * lost + sets * power, power * kept
     every: int = all_cases**elements
-    return cases / every
+    return cases * kept ** (elements + 1 - len(survived)) / every
 
 
 class Survival(Invariant):
@@ -141,7 +145,8 @@ def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Bud
         leaving = [index for index, node in enumerate(frontier) if last[node] == at]
         undecided = len(links) - at - 1
         following: dict[Blocks, int] = {}
-        budget.spend(LINK_WORK * len(states))
+        # A count has a digit for each number of working links so far.
+        budget.spend((LINK_WORK + WORD_WORK * digit * (at + 1) / 64) * len(states))
         for state, count in states.items():
             blocks = _enter(state, fresh)
             # A failed link leaves the blocks as they are; a working link joins two of them, and moves the counts to the
