@@ -1,8 +1,8 @@
-"""Dragonfly: groups of routers, all linked within a group, and one link between every two groups.
+"""Dragonfly: groups of routers, all linked within a group, and as many links between every two groups.
 
-The global links are arranged as a palm tree (Garcia, Camarero, Vallejo and Beivide 2014); the network is by Kim, Dally,
-Scott and Abts 2008. A rank is a router; its terminals are not nodes of the network. The rotation of the groups keeps
-ports, but no translation carries one router of a group to another.
+The global links are arranged as a palm tree (Garcia, Camarero, Vallejo and Beivide 2014), or as several of them one after
+the other; the network is by Kim, Dally, Scott and Abts 2008. A rank is a router; its terminals are not nodes of the
+network. The rotation of the groups keeps ports, but no translation carries one router of a group to another.
 """
 
 import re
@@ -16,38 +16,58 @@ from emunode.topologies.base import DirectDistances, RegularTopology
 
 @register
 class Dragonfly(DirectDistances, RegularTopology):
-    """g = a h + 1 groups of a routers with h global links each; rank G a + r.
+    """g = a h / l + 1 groups of a routers with h global links each; rank G a + r.
 
     Port p < a-1 leads to router (r + p + 1) mod a of the group. Port a-1+k is global link j = r h + k of group G. It
-    leads to group (G - j - 1) mod g and is link a h - 1 - j there.
+    leads to group (G - j mod (g-1) - 1) mod g and is link a h - 1 - j there. With l <= a, the l links between two groups
+    join different routers.
     """
 
     family = "dragonfly"
-    form = "dragonfly:A,H"
-    condition = "A >= 2, H >= 1, A (A H + 1) < 2^63"
+    form = "dragonfly:A,H or dragonfly:A,H,L"
+    condition = "A >= 2, H >= 1, 1 <= L <= A divides A H, A (A H / L + 1) < 2^63"
     example = "dragonfly:4,2"
-    describe = "dragonfly: A H + 1 groups of A routers, all linked, each with H global links; one link a pair of groups"
-    small_examples = ("dragonfly:3,1", "dragonfly:2,2", "dragonfly:4,2")
+    describe = (
+        "dragonfly: A H / L + 1 groups of A routers, all linked, each with H global links; L links (1) a pair of groups"
+    )
+    small_examples = ("dragonfly:3,1", "dragonfly:2,2", "dragonfly:4,2,2", "dragonfly:4,2")
     large_examples = ("dragonfly:16,8",)
 
-    def __init__(self, a: int, h: int) -> None:
-        """Raise ScenarioError (field `topology`) unless a >= 2, h >= 1, and the routers can be addressed."""
-        self.name = f"dragonfly:{a},{h}"
+    def __init__(self, a: int, h: int, pair_links: int = 1) -> None:
+        """Make the network with `pair_links` links between every two groups.
+
+        Raises ScenarioError (field `topology`) for numbers out of `condition`.
+        """
+        self.name = f"dragonfly:{a},{h}" + (f",{pair_links}" if pair_links != 1 else "")
         self.require(a >= 2, "a group needs at least 2 routers: groups of one router are the complete graph")
         self.require(h >= 1, "a router needs at least 1 global link: without any the groups are not connected")
-        self.a, self.h = a, h
-        self.groups = a * h + 1
+        if not 1 <= pair_links <= a or a * h % pair_links:
+            allowed = [str(number) for number in range(1, min(a, 60) + 1) if a * h % number == 0]
+            if a > 60:
+                allowed.append("..")
+            raise ScenarioError(
+                "topology",
+                self.name,
+                f"the links between two groups are at most {a}, and their number divides {a * h}, the global links of a "
+                f"group: {', '.join(allowed)}",
+            )
+        self.a, self.h, self.pair_links = a, h, pair_links
+        self.groups = a * h // pair_links + 1
         self.order = a * self.groups
         self.require_order()
         self.degree = a - 1 + h
         self.title = f"dragonfly of {self.groups} groups of {a} routers"
-        self.diameter = 3
+        # No formula is proved between these two: there it is searched.
+        if pair_links == 1:
+            self.diameter = 3
+        elif pair_links == a:
+            self.diameter = 2
         if a > 2:
             self.bipartite = False  # three routers of a group are a triangle
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
-        return cls(*cls.parse_numbers(parameters, ",", 2))
+        return cls(*cls.parse_numbers(parameters, ",", 3 if parameters.count(",") == 2 else 2))
 
     def label(self, rank: Rank) -> str:
         """Return `group/router`."""
@@ -70,7 +90,7 @@ class Dragonfly(DirectDistances, RegularTopology):
         if port < a - 1:
             return group * a + (router + port + 1) % a
         link = router * h + port - (a - 1)
-        return (group - link - 1) % self.groups * a + (a * h - 1 - link) // h
+        return (group - link % (self.groups - 1) - 1) % self.groups * a + (a * h - 1 - link) // h
 
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
         local = self.a - 1
@@ -78,19 +98,15 @@ class Dragonfly(DirectDistances, RegularTopology):
         return self.neighbour(rank, port), reverse
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """Return the distance, at most 3: to the link between the groups, over it, and on. Two global links may be
-        shorter.
-        """
+        """Return the distance, at most 3: to a link between the groups, over it, and on. Two global links may be shorter."""
         group, other_group = one // self.a, other // self.a
         if group == other_group:
             return int(one != other)
-        link = (group - other_group - 1) % self.groups
-        gate = group * self.a + link // self.h
-        other_gate = self.neighbour(gate, self.a - 1 + link % self.h)
-        length = (one != gate) + 1 + (other != other_gate)
-        if length == 3 and not self._global_neighbours(one).isdisjoint(self._global_neighbours(other)):
-            return 2
-        return length
+        ours, theirs = self._global_neighbours(one), self._global_neighbours(other)
+        if other in ours:
+            return 1
+        is_gate = any(each // self.a == other_group for each in ours) or any(each // self.a == group for each in theirs)
+        return 2 if is_gate or not ours.isdisjoint(theirs) else 3
 
     def _global_neighbours(self, rank: Rank) -> set[Rank]:
         return {self.neighbour(rank, port) for port in range(self.a - 1, self.degree)}

@@ -1,20 +1,20 @@
 """Slim Fly: the graphs of McKay, Miller and Siran 1998 of diameter 2, as networks by Besta and Hoefler 2014.
 
-For a prime q = 4w + 1 or 4w - 1 and its smallest primitive root xi: X = the even powers of xi if q = 4w + 1, else the
-even powers below 2w and the odd powers from 2w - 1 to 4w - 3; X' = xi X. Both are closed under negation. Prime powers
-would need the arithmetic of other finite fields and are refused.
+For a prime power q = 4w + delta, delta -1, 0 or 1, and a primitive element xi of GF(q): X = the even powers of xi below
+q - 1 unless delta = -1, and then the even powers below 2w and the odd powers from 2w - 1 to 4w - 3; X' = xi X. Both are
+closed under negation. Node numbers are elements of GF(q) as in `finite_fields`; for a prime q that is arithmetic modulo q.
 """
 
 import re
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt
 from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
 from emunode.registry import register
 from emunode.topologies.base import DirectDistances, RegularTopology
+from emunode.topologies.finite_fields import FiniteField, prime_power
 
 LARGEST_Q: Final = 9973
 """The largest prime below 10,000: X and X' are tables of about q/2 numbers."""
@@ -22,7 +22,7 @@ LARGEST_Q: Final = 9973
 
 @register
 class SlimFly(DirectDistances, RegularTopology):
-    """Nodes (0, x, y) of rank x q + y and (1, m, c) of rank q^2 + m q + c, all modulo q.
+    """Nodes (0, x, y) of rank x q + y and (1, m, c) of rank q^2 + m q + c, all elements of GF(q).
 
     (0, x, y) - (0, x, y + s) for s in X, (1, m, c) - (1, m, c + s) for s in X', (0, x, y) - (1, m, c) if y = m x + c. The
     first ports add the s in ascending order; a further port j leads from x to m = x + j, and back.
@@ -30,32 +30,34 @@ class SlimFly(DirectDistances, RegularTopology):
 
     family = "slimfly"
     form = "slimfly:Q"
-    condition = f"Q an odd prime, 3 <= Q <= {LARGEST_Q}"
+    condition = f"Q the power of a prime, 3 <= Q <= {LARGEST_Q}"
     example = "slimfly:5"
-    describe = "Slim Fly of an odd prime Q: 2 Q^2 nodes, degree about 3Q/2, diameter 2; Q = 5 is Hoffman-Singleton"
-    small_examples = ("slimfly:3", "slimfly:5")
+    describe = "Slim Fly of a prime power Q: 2 Q^2 nodes, degree about 3Q/2, diameter 2; Q = 5 is Hoffman-Singleton"
+    small_examples = ("slimfly:3", "slimfly:4", "slimfly:5")
     large_examples = ("slimfly:101",)
     bipartite = False
 
     def __init__(self, q: int) -> None:
-        """Raise ScenarioError (field `topology`) unless q is an odd prime of at most LARGEST_Q."""
+        """Raise ScenarioError (field `topology`) unless q is the power of a prime and at most LARGEST_Q."""
         self.name = f"slimfly:{q}"
         self.require(3 <= q <= LARGEST_Q, f"q is 3 .. {LARGEST_Q}: the differences are kept in tables of q/2 numbers")
-        factor = next((number for number in range(2, isqrt(q) + 1) if q % number == 0), q)
-        self.require(
-            q % 2 == 1 and factor == q,
-            f"q must be an odd prime, but {factor} divides {q} (prime powers are not supported)",
-        )
+        power = prime_power(q)
+        if power is None:
+            below = next(number for number in range(q, 2, -1) if prime_power(number))
+            above = next(number for number in range(q, 2 * q) if prime_power(number))
+            reason = f"q must be the power of one prime: the next ones are {below} and {above}"
+            raise ScenarioError("topology", self.name, reason)
         self.q = q
         self.order = 2 * q * q
-        powers = _powers_of_root(q)
-        if q % 4 == 1:
-            exponents = range(0, q - 1, 2)
-            self._differences = [sorted(powers[e] for e in exponents), sorted(powers[e + 1] for e in exponents)]
-        else:
-            half = (q + 1) // 2  # 2w
-            mixed = [*range(0, half, 2), *range(half - 1, q - 1, 2)]
-            self._differences = [sorted(powers[e] for e in mixed), sorted(powers[(e + 1) % (q - 1)] for e in mixed)]
+        self._field = FiniteField(*power)
+        half = (q + 1) // 2  # 2w
+        exponents = [*range(0, half, 2), *range(half - 1, q - 1, 2)] if q % 4 == 3 else range(0, q - 1, 2)
+        powers = self._field.powers
+        self._differences = [sorted(powers[(exponent + side) % (q - 1)] for exponent in exponents) for side in range(2)]
+        self._reverse = [
+            [differences.index(self._field.combination(0, -1, each)) for each in differences]
+            for differences in self._differences
+        ]
         self._inside = len(self._differences[0])
         self.degree = self._inside + q
         self.diameter = 2
@@ -88,16 +90,21 @@ class SlimFly(DirectDistances, RegularTopology):
     def neighbour(self, rank: Rank, port: Port) -> Rank:
         side, column, row = self._parts(rank)
         if port < self._inside:
-            return self._rank(side, column, (row + self._differences[side][port]) % self.q)
+            return self._rank(side, column, self._field.combination(row, 1, self._differences[side][port]))
         turn = port - self._inside
         if side:
-            x = (column - turn) % self.q
-            return self._rank(0, x, (column * x + row) % self.q)
-        m = (column + turn) % self.q
-        return self._rank(1, m, (row - m * column) % self.q)
+            x = self._field.combination(column, -1, turn)
+            return self._rank(0, x, self._on_line(x, column, row))
+        m = self._field.combination(column, 1, turn)
+        return self._rank(1, m, self._field.combination(row, -1, self._field.product(m, column)))
+
+    def _on_line(self, x: int, m: int, c: int) -> int:
+        """Return y = m x + c."""
+        return self._field.combination(c, 1, self._field.product(m, x))
 
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
-        return self.neighbour(rank, port), self._inside - 1 - port if port < self._inside else port
+        side = rank >= self.order // 2
+        return self.neighbour(rank, port), self._reverse[side][port] if port < self._inside else port
 
     def distance(self, one: Rank, other: Rank) -> int:
         """Return 1 if there is a link, else 2."""
@@ -106,8 +113,9 @@ class SlimFly(DirectDistances, RegularTopology):
         side, column, row = self._parts(min(one, other))
         other_side, other_column, other_row = self._parts(max(one, other))
         if side != other_side:
-            return 1 if row == (other_column * column + other_row) % self.q else 2
-        linked = column == other_column and (other_row - row) % self.q in self._difference_sets[side]
+            return 1 if row == self._on_line(column, other_column, other_row) else 2
+        difference = self._field.combination(other_row, -1, row)
+        linked = column == other_column and difference in self._difference_sets[side]
         return 1 if linked else 2
 
     @cached_property
@@ -123,14 +131,3 @@ class SlimFly(DirectDistances, RegularTopology):
     @cached_property
     def average_distance(self) -> Fraction:
         return 2 - Fraction(self.degree, self.order - 1)
-
-
-def _powers_of_root(q: int) -> list[int]:
-    """Return xi^0, xi^1, .. of the smallest primitive root xi of the prime q."""
-    for root in range(2, q):
-        powers = [1]
-        while (power := powers[-1] * root % q) != 1:
-            powers.append(power)
-        if len(powers) == q - 1:
-            return powers
-    raise ValueError(f"{q} is not an odd prime")

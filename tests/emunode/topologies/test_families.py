@@ -1,14 +1,18 @@
 """Special properties of single families: huge members, random networks, switches, distances beyond the expected numbers."""
 
 import tracemalloc
-from itertools import permutations
+from collections import Counter
+from itertools import combinations_with_replacement, permutations, product
 
+import networkx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emunode.errors import ScenarioError
+from emunode.testing import to_networkx
 from emunode.topologies.base import SEARCH_LIMIT, breadth_first_distances
+from emunode.topologies.finite_fields import FiniteField, prime_power
 from emunode.topologies.jellyfish import Links, SplitMix64, random_regular_graph
 from emunode.topologies.registry import descriptions, parse_topology
 
@@ -24,7 +28,14 @@ HUGE = [
     *("balanced-hypercube:31", "ccc:57", "butterfly:57", "crossed-cube:62", "locally-twisted-cube:62"),
     *("moebius-cube:62,1", "twisted-cube:61", "mesh:3037000499x3037000499", "nk-star:1000000,3", "nk-star:20,19"),
     *("arrangement:1000000,3", "debruijn:2,62", "debruijn:30,12", "kautz:2,62", "petersen:4000000000000000000,7"),
-    *("hyper-petersen:62", "dragonfly:1000000,1000", "slimfly:9973", "fat-tree:3000000"),
+    *(
+        "hyper-petersen:62",
+        "dragonfly:1000000,1000",
+        "slimfly:9973",
+        "slimfly:8192",
+        "fat-tree:3000000",
+        "dragonfly:1000000,1000,1000",
+    ),
 ]
 
 
@@ -185,7 +196,119 @@ def test_links_of_a_jellyfish_network() -> None:
     assert " ".join(f"{one}-{other}" for one, _, other, _ in topology.links()) == links
 
 
+# Slim Fly.
+
+PRIME_POWERS = {
+    4: ([1, 1], 2),
+    8: ([1, 1, 0], 2),
+    9: ([1, 1], 3),
+    16: ([1, 1, 0, 0], 2),
+    25: ([3, 1], 5),
+    27: ([2, 1, 0], 3),
+}
+"""For q = p^k: the coefficients of x^k, the constant first, in a field where x is primitive; and p."""
+
+
+def pairs_below(q: int) -> list[tuple[int, int]]:
+    return list(product(range(q), range(q)))
+
+
+def tables_of_field(q: int) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int], list[int]]:
+    """Return sums, products and powers of a primitive element: polynomials multiplied and reduced, no logarithms."""
+    if q not in PRIME_POWERS:
+        root = next(each for each in range(1, q) if len({each**power % q for power in range(q)}) == q - 1)
+        pairs = pairs_below(q)
+        powers = [root**power % q for power in range(q - 1)]
+        return {(a, b): (a + b) % q for a, b in pairs}, {(a, b): a * b % q for a, b in pairs}, powers
+    reduced, p = PRIME_POWERS[q]
+    k = len(reduced)
+    # The constant of a polynomial is the last digit of its number in base p.
+    polynomials = {sum(c * p**at for at, c in enumerate(word)): word for word in product(range(p), repeat=k)}
+    number = {word: each for each, word in polynomials.items()}
+    sums, products = {}, {}
+    for (a, one), (b, other) in product(polynomials.items(), repeat=2):
+        sums[a, b] = number[tuple((c + d) % p for c, d in zip(one, other, strict=True))]
+        long = [0] * (2 * k - 1)
+        for (i, c), (j, d) in product(enumerate(one), enumerate(other)):
+            long[i + j] += c * d
+        while len(long) > k:
+            leading = long.pop()
+            for at, c in enumerate(reduced, len(long) - k):
+                long[at] += leading * c
+        products[a, b] = number[tuple(c % p for c in long)]
+    powers = [1]
+    for _ in range(q - 2):
+        powers.append(products[powers[-1], p])
+    return sums, products, powers
+
+
+@pytest.mark.parametrize("q", [3, 4, 5, 7, 8, 9, 16, 25, 27])
+def test_slim_fly_is_the_graph_of_mckay_miller_and_siran(q: int) -> None:
+    sums, products, powers = tables_of_field(q)
+    assert sorted(powers) == list(range(1, q))
+    delta = {0: 0, 1: 1, 3: -1}[q % 4]
+    half = (q + 1) // 2
+    exponents = range(0, q - 1, 2) if delta >= 0 else [*range(0, half, 2), *range(half - 1, q - 1, 2)]
+    steps = [{powers[(exponent + side) % (q - 1)] for exponent in exponents} for side in range(2)]
+    links = {((side, x, y), (side, x, sums[y, s])) for side in range(2) for x, y in pairs_below(q) for s in steps[side]}
+    links |= {((0, x, sums[products[m, x], c]), (1, m, c)) for x, m, c in product(range(q), repeat=3)}
+    links |= {(other, one) for one, other in links}
+
+    topology = parse_topology(f"slimfly:{q}")
+    node = [tuple(map(int, topology.label(rank).split(","))) for rank in topology.ranks()]
+    assert {(node[one], node[other]) for one in topology.ranks() for other in topology.neighbours(one)} == links
+    assert topology.order == 2 * q * q
+    assert (
+        {len(set(topology.neighbours(rank))) for rank in topology.ranks()}
+        == {topology.degree}
+        == {(3 * q - delta) // 2}
+    )
+    for rank in topology.ranks() if q < 10 else (0, 1, q * q, q * q + q + 2):
+        assert all(topology.end(there, port) == (rank, own) for own, there, port in topology.ends(rank))
+        distances = breadth_first_distances(topology, rank)
+        assert max(distances) == topology.diameter == 2
+        assert [topology.distance(rank, other) for other in topology.ranks()] == list(distances)
+
+    # A map that exchanges the sides exists for q = 4w + 1 and for 3. Maps that move the columns make each side one orbit.
+    root = powers[1]
+    minus = next(each for each in range(q) if sums[each, 1] == 0)
+    turned = {
+        **{(0, x, y): (1, x, products[root, y]) for x, y in pairs_below(q)},
+        **{(1, m, c): (0, products[minus, products[root, m]], products[root, c]) for m, c in pairs_below(q)},
+    }
+    assert ({(turned[one], turned[other]) for one, other in links} == links) == (delta == 1 or q == 3)
+
+
+def test_fields_have_prime_powers_of_elements() -> None:
+    powers = {p**k: (p, k) for p in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29) for k in range(1, 5) if p**k < 31}
+    assert {number: prime_power(number) for number in range(31)} == {number: powers.get(number) for number in range(31)}
+    with pytest.raises(ValueError, match="no field has 6 elements"):
+        FiniteField(6, 1)
+
+
 # Dragonfly, fat tree.
+
+
+@pytest.mark.parametrize(
+    ("a", "h", "between", "diameter"),
+    [(4, 2, 1, 3), (4, 2, 2, 3), (4, 2, 4, 2), (2, 1, 2, 2), (6, 3, 2, 3), (6, 2, 3, 3), (4, 3, 3, 3), (5, 3, 5, 2)],
+)
+def test_dragonfly_has_as_many_links_between_any_two_groups(a: int, h: int, between: int, diameter: int) -> None:
+    topology = parse_topology(f"dragonfly:{a},{h},{between}")
+    graph = to_networkx(topology)
+    groups = a * h // between + 1
+    assert topology.name == f"dragonfly:{a},{h}" + (f",{between}" if between > 1 else "")
+    assert topology.order == len(graph) == a * groups
+    assert {degree for _, degree in graph.degree} == {a - 1 + h} == {topology.degree}
+    pairs = Counter(tuple(sorted((one // a, other // a))) for one, other in graph.edges)
+    assert pairs == {
+        (one, other): between if one < other else a * (a - 1) // 2
+        for one, other in combinations_with_replacement(range(groups), 2)
+    }
+    assert topology.diameter == networkx.diameter(graph) == diameter
+    for root, distances in networkx.all_pairs_shortest_path_length(graph):
+        assert all(topology.distance(root, other) == length for other, length in distances.items())
+        assert all(topology.end(there, port) == (root, own) for own, there, port in topology.ends(root))
 
 
 @pytest.mark.parametrize(("name", "shorter"), [("dragonfly:4,2", 36), ("dragonfly:3,2", 14), ("dragonfly:4,1", 0)])
