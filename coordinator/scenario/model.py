@@ -5,6 +5,7 @@ value and the allowed values.
 """
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
@@ -164,6 +165,17 @@ IN_REPAIR = Needs("repair", "only repair has it; add --repair")
 IN_AGREEMENT = Needs("on_failure", f"nodes agree only with --on-failure {OnFailure.AGREE} or {OnFailure.SHRINK}")
 
 
+def _command(value: str) -> str:
+    """Refuse a text that is no command line."""
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise ValueError(f"it is not a command line: {error}") from None
+    if not words:
+        raise ValueError("expected a command, such as 'srun --partition=p'")
+    return value
+
+
 class Scenario(BaseModel):
     """The complete description of a run. The same scenario and seed give the same journal hash on every driver."""
 
@@ -256,7 +268,9 @@ class Scenario(BaseModel):
     host_file: Annotated[str | None, Option(OptionGroup.PROCESSES, reach=MACHINES)] = Field(
         None, description="file with the machines of the hosts, each with slots=N for N hosts (ssh, mpi)"
     )
-    launcher: Annotated[str | None, Option(OptionGroup.PROCESSES, reach=PROGRAM)] = Field(
+    launcher: Annotated[
+        Annotated[str, AfterValidator(_command)] | None, Option(OptionGroup.PROCESSES, reach=PROGRAM)
+    ] = Field(
         None, description="command that starts hosts, with arguments, such as 'srun --partition=p' (ssh, mpi, slurm)"
     )
     clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower), Option(OptionGroup.CLOCK, reach=DATA)] = Field(

@@ -41,8 +41,8 @@ def reliability(survived: Sequence[int], elements: int, rate: float) -> float:
     cases, power = 0, 1  # Horner's rule: numbers of thousands of digits are multiplied by short ones only
     for sets in reversed(survived):
         cases, power = cases * lost + sets * power, power * kept
-    every: int = all_cases**elements
-    return cases * kept ** (elements + 1 - len(survived)) / every
+    share: float = cases * kept ** (elements + 1 - len(survived)) / all_cases**elements
+    return share
 
 
 class Survival(Invariant):

@@ -143,7 +143,7 @@ def harmful(key: str, secrets: Path) -> list[object]:
     if key == "driver":
         return [name for name in DRIVERS if name not in HARMLESS_DRIVERS]
     path = secrets / f"file.{SUFFIX.get(key, 'csv')}"
-    texts = [f"sh -c 'touch {secrets}/touched'", str(path), f"file:{path}"]
+    texts = [f"sh -c 'touch {secrets}/touched'", str(path), f"file:{path}", 'sh "unclosed']
     if option.reach is DATA:
         texts = texts[:1]
     return [[text] if option.is_repeatable else text for text in texts]

@@ -56,8 +56,8 @@ def number(judgement: Judgement) -> float:
     ],
 )
 def test_lemma_2_bounds_by_both_terms(algorithm: str, port_model: str, ratio: float) -> None:
-    """Both terms of Tseng and Sheu's lemma bind, D_n Ts, and (n!-1) m Tc over n-1 links or one, and so does their sum: a time
-    is start-ups times Ts and bytes times Tc.
+    """Both terms of Tseng and Sheu's lemma bind: D_n Ts, and (n!-1) m Tc over n-1 links or one. So does their sum, as a
+    time is start-ups times Ts and bytes times Tc.
     """
     result = run_scenario(
         topology="star:4", collective="allgather", algorithm=algorithm, port_model=port_model, message_bytes=60
