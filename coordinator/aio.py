@@ -119,11 +119,16 @@ add_collectives(Network, Network.run)
 
 
 def network(
-    source: Source, *, name: str | None = None, relabel: bool = False, plugin: str | Sequence[str] = ()
+    source: Source,
+    *,
+    name: str | None = None,
+    relabel: bool = False,
+    merge_links: bool = False,
+    plugin: str | Sequence[str] = (),
 ) -> Network:
     """Return a network to run collectives on; arguments and errors as of `coordinator.network`."""
     plugins = load_plugins(as_list(plugin))
-    return Network(topology_of(source, name, relabel=relabel), plugins)
+    return Network(topology_of(source, name, relabel=relabel, merge_links=merge_links), plugins)
 
 
 algorithms = as_async(lists.algorithms)

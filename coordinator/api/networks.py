@@ -15,6 +15,7 @@ from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
 from coordinator.planning.plan import make_plan
 from coordinator.reports.network_picture import draw_network
+from coordinator.scenario.declared_network import Reading
 from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.networks import PREFIX, hold_network, load_topology
 from coordinator.scenario.plugins import load_plugins
@@ -202,38 +203,44 @@ class Network(BaseNetwork, CollectiveMethods[Run]):
 
 
 def network(
-    source: Source, *, name: str | None = None, relabel: bool = False, plugin: str | Sequence[str] = ()
+    source: Source,
+    *,
+    name: str | None = None,
+    relabel: bool = False,
+    merge_links: bool = False,
+    plugin: str | Sequence[str] = (),
 ) -> Network:
     """Return a network to run collectives on.
 
     `source` is a name such as `star:4`, `torus:4x4` or `file:NET.graphml` (`coordinator list topologies`), the path of a
-    file (.graphml, .gml, .json, .edges, ..), a networkx graph, or a Topology. `name` names a graph; `relabel` calls the
-    nodes of a file or a graph by their ranks. `plugin` is one plug-in or several, `FILE.py` or the name of an installed
+    file (.graphml, .gml, .json, .edges, ..), a networkx graph, or a Topology. `name` names a graph; `relabel=True`
+    calls the nodes of a file or a graph by their ranks, and `merge_links=True` makes one link of parallel links: their rates
+    and weights add. `plugin` is one plug-in or several, `FILE.py` or the name of an installed
     module: they are executed, and every run of the network names them. Raises ScenarioError (field `topology` or `plugin`).
     """
     plugins = load_plugins(as_list(plugin))
-    return Network(topology_of(source, name, relabel=relabel), plugins)
+    return Network(topology_of(source, name, relabel=relabel, merge_links=merge_links), plugins)
 
 
-def topology_of(source: Source, name: str | None = None, *, relabel: bool = False) -> Topology:
+def topology_of(source: Source, name: str | None = None, **reading: Unpack[Reading]) -> Topology:
     """Return the topology for `network`."""
     if isinstance(source, Topology):
         # Hosts make a topology from its name, unless it is sent to them whole.
         return source if isinstance(source, TableTopology) else parse_topology(source.name)
     if isinstance(source, str | PathLike):
-        return _named(fspath(source), relabel=relabel)
+        return _named(fspath(source), **reading)
     if not all(hasattr(source, method) for method in ("nodes", "edges", "is_directed")):
         raise ScenarioError("topology", source, "expected a name, the path of a file, a networkx graph, or a Topology")
     from coordinator.scenario.network_files import from_networkx  # noqa: PLC0415  # it imports networkx
 
-    return from_networkx(source, name, relabel=relabel)
+    return from_networkx(source, name, **reading)
 
 
-def _named(text: str, *, relabel: bool) -> Topology:
+def _named(text: str, **reading: Unpack[Reading]) -> Topology:
     from coordinator.scenario.network_files import is_network_file  # noqa: PLC0415  # it imports networkx
 
     if text.startswith(PREFIX) or is_network_file(text):
-        return load_topology(f"{PREFIX}{Path(text.removeprefix(PREFIX)).absolute()}", relabel=relabel)
+        return load_topology(f"{PREFIX}{Path(text.removeprefix(PREFIX)).absolute()}", **reading)
     return parse_topology(text)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
 from coordinator.scenario.named import name_values
 from coordinator.scenario.plugins import load_plugins
@@ -13,7 +14,7 @@ from emunode.errors import ScenarioError
 FaultTexts = str | Sequence[str]
 """One fault or several, such as "crash:4231@2"."""
 
-NOT_OPTIONS = ("topology", "network_sha256", "relabel", "collective", "algorithm", "fault")
+NOT_OPTIONS = ("topology", "network_sha256", *AS_DECLARED, "collective", "algorithm", "fault")
 """The fields of a scenario that have a place of their own in the API; all others are in `option_types.Options`."""
 
 

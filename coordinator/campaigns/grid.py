@@ -20,6 +20,7 @@ from coordinator.campaigns.trial_runner import Trial, fault_free_latency, plan_t
 from coordinator.dependence.size import InexactError
 from coordinator.planning.plan import Plan, run_time_of
 from coordinator.planning.worst_faults import worst_set
+from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
@@ -38,7 +39,7 @@ MOST_SAMPLED = 1_000_000
 """Most sets of `all` that allow a random sample without repetition."""
 MOST_VALUES = 10_000
 """Most values of one varied field, and most combinations of values."""
-UNCOUNTED: Final = ("worst_lateness_limit", "network_sha256", "relabel", "netns", "plugin", "program_deadline")
+UNCOUNTED: Final = ("worst_lateness_limit", "network_sha256", *AS_DECLARED, "netns", "plugin", "program_deadline")
 """Options that no trial depends on, and plug-ins: these count by their digests."""
 CHUNK = 50
 """Draws between two checks of the precision."""

@@ -28,6 +28,7 @@ from coordinator.campaigns.stored_records import (
 )
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.history.run_directory import replace_file, require_no_links
+from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.named import values_of_file
 from coordinator.scenario.networks import PREFIX, keep_network, network_of
@@ -68,7 +69,7 @@ class FinishedTrials:
         """Return a scenario that names its files as in the folder, wherever that is, so that pages do not depend on it."""
         if self.folder is None:
             return scenario
-        kept = {"network_sha256": None, "relabel": False} if scenario.topology.startswith(PREFIX) else {}
+        kept = {"network_sha256": None, **AS_DECLARED} if scenario.topology.startswith(PREFIX) else {}
         return scenario.model_copy(update={**self.files_of(scenario), **kept})
 
     def done(self) -> Done:

@@ -35,6 +35,7 @@ from coordinator.reports.pictures import Page, Picture, frame
 from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import Judged, Verdict, ratio_to
 from coordinator.results.run_metrics import RUN_METRICS
+from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import absolute_value
 from coordinator.stored.reading import RefusedError, exists, read_toml
@@ -117,7 +118,7 @@ class SweepPoint:
         network, left_out = topology.name, {"name"}
         if isinstance(topology, TableTopology):
             # A network from a file counts by its content, wherever the file is.
-            network, left_out = topology.sha256, left_out | {"topology", "network_sha256", "relabel"}
+            network, left_out = topology.sha256, left_out | {"topology", "network_sha256", *AS_DECLARED}
         values = self.plan.scenario.model_dump(mode="json", exclude=left_out)
         return sha256(json.dumps([network, values], sort_keys=True).encode()).hexdigest()
 

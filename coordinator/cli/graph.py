@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from cyclopts import Parameter
 
@@ -14,6 +14,7 @@ from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.reports.network_picture import draw_network
 from coordinator.reports.pictures import Picture
+from coordinator.scenario.declared_network import Reading
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.scenario.plugins import load_plugins
@@ -34,13 +35,16 @@ SYMMETRY = {
 }
 
 
-def graph(
+def graph(  # noqa: PLR0913  # its flags
     network: Annotated[
         str, Parameter(help="network, such as star:5, or a file: .graphml .gml .json .g6 .s6 .edges .topo")
     ],
     *,
     relabel: Annotated[
         bool, Parameter(negative=(), show_default=False, help="call the nodes of a file by their ranks")
+    ] = False,
+    merge_links: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="make one link of parallel links of a file; rates add")
     ] = False,
     time_limit: Annotated[
         float, Parameter(help="seconds for each property that no formula gives; the others are always printed")
@@ -78,7 +82,7 @@ def graph(
     if not 0 < time_limit <= DAY:
         raise ScenarioError("time_limit", time_limit, "more than 0, at most 86400 seconds")
     load_plugins(plugin or ())
-    topology = _network(network, relabel)
+    topology = _network(network, relabel=relabel, merge_links=merge_links)
     if picture is not None:
         about = (topology.title, f"Made by: coordinator graph {quote(network)} --picture {quote(str(picture))}")
         Picture(draw_network(topology), topology.title, about=about).save(picture, field="picture")
@@ -100,12 +104,13 @@ def graph(
     return 0
 
 
-def _network(network: str, relabel: bool) -> Topology:
+def _network(network: str, **reading: Unpack[Reading]) -> Topology:
     if is_network_file(network) and not network.startswith(PREFIX):
         network = PREFIX + network
-    if relabel and not network.startswith(PREFIX):
-        raise ScenarioError("relabel", network, "only nodes of a file can be called by their ranks")
-    return load_topology(network, relabel=relabel)
+    asked = next((name for name, value in reading.items() if value), None)
+    if asked and not network.startswith(PREFIX):
+        raise ScenarioError(asked, network, "only a network from a file has names of its own and parallel links")
+    return load_topology(network, **reading)
 
 
 def _clock(seconds: float) -> Callable[[], Callable[[], bool]]:

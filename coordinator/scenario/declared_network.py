@@ -3,14 +3,32 @@
 Everything that a file can say and a network cannot have is refused with ValueError, in words for the user.
 """
 
-from collections.abc import Hashable, Mapping
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import Any, Final, TypedDict, Unpack
 
 from emunode.model import Rank
 from emunode.topologies.table import MAX_LINKS, MAX_NODES, Attributes, TableTopology, parallel_links
 
 Link = tuple[Rank, Rank]
+
+ADDED: Final = ("weight", "rate", "capacity", "bandwidth", "LinkSpeedRaw")
+"""Attributes of parallel links that add when the links are merged: numbers, or texts such as `100Gbps` of one unit."""
+QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)( ?[A-Za-z/]*)")
+
+
+class Reading(TypedDict, total=False):
+    """How a network with the nodes and links of a file is made: the options of a scenario of these names."""
+
+    relabel: bool
+    """Call every node by its rank, and keep its label as the attribute `original_label`."""
+    merge_links: bool
+    """Make one link of parallel links."""
+
+
+AS_DECLARED: Final[Mapping[str, object]] = dict.fromkeys(Reading.__annotations__, False)
 
 
 class DeclaredNetwork:
@@ -25,7 +43,8 @@ class DeclaredNetwork:
         self._labels: list[str] = []
         self._links: list[Link] = []
         self._node_attributes: dict[Rank, Attributes] = {}
-        self._link_attributes: dict[Link, Attributes] = {}
+        self._link_attributes: list[Attributes] = []
+        """The attributes of every link, by its place in the list of links."""
 
     def __contains__(self, node: Hashable) -> bool:
         return node in self._ranks
@@ -50,36 +69,50 @@ class DeclaredNetwork:
                 raise ValueError(f"undeclared node {end!r} at the end of a link")
         if len(self._links) >= (2 * MAX_LINKS if self.directed else MAX_LINKS):
             raise ValueError(f"more than {MAX_LINKS:,} links")
-        ends = self._ranks[one], self._ranks[other]
-        self._links.append(ends)
-        if plain := plain_attributes(attributes or {}):
-            ends = min(ends), max(ends)
-            # The first direction that is declared decides.
-            self._link_attributes[ends] = {**plain, **self._link_attributes.get(ends, {})}
+        self._links.append((self._ranks[one], self._ranks[other]))
+        self._link_attributes.append(plain_attributes(attributes) if attributes else {})
 
-    def topology(self, name: str, *, relabel: bool = False) -> TableTopology:
-        """Return the network; `relabel` calls every node by its rank and keeps its label as the attribute
-        `original_label`.
-
-        Raises ValueError or ScenarioError.
-        """
+    def topology(self, name: str, **reading: Unpack[Reading]) -> TableTopology:
+        """Return the network; raises ValueError or ScenarioError."""
+        if reading.get("merge_links"):
+            self._merge_links()
         labels, node_attributes = self._labels, self._node_attributes
-        if relabel:
+        if reading.get("relabel"):
             labels = [str(rank) for rank in range(len(labels))]
             node_attributes = {
                 rank: {**node_attributes.get(rank, {}), **plain_attributes({"original_label": label})}
                 for rank, label in enumerate(self._labels)
             }
         links = self._undirected_links() if self.directed else self._links
+        link_attributes: dict[Link, Attributes] = {}
+        for (one, other), attributes in zip(self._links, self._link_attributes, strict=True):
+            if attributes:
+                ends = min(one, other), max(one, other)
+                # The first direction that is declared decides.
+                link_attributes[ends] = {**attributes, **link_attributes.get(ends, {})}
         return TableTopology(
             name,
             labels,
             links,
             switches=self.switches,
             node_attributes=node_attributes,
-            link_attributes=self._link_attributes,
+            link_attributes=link_attributes,
             remarks=self.remarks,
         )
+
+    def _merge_links(self) -> None:
+        """Make one link of links between the same nodes, and one arc of arcs in the same direction."""
+        parallel: dict[Link, list[Attributes]] = {}
+        for (one, other), attributes in zip(self._links, self._link_attributes, strict=True):
+            ends = (one, other) if self.directed else (min(one, other), max(one, other))
+            parallel.setdefault(ends, []).append(attributes)
+        if len(parallel) < len(self._links):
+            kind = "arcs" if self.directed else "links"
+            self.remarks.append(
+                f"{len(self._links)} {kind} are merged into {len(parallel)}, one for each pair of nodes"
+            )
+        self._links = list(parallel)
+        self._link_attributes = list(map(merged_attributes, parallel.values()))
 
     def _undirected_links(self) -> list[Link]:
         """Return one link for every pair of opposite arcs, or for every arc if none has a reverse."""
@@ -100,6 +133,38 @@ class DeclaredNetwork:
                 "have; links go both ways: add the reverse, or declare the graph undirected"
             )
         return [(one, other) for one, other in self._links if one <= other]
+
+
+def merged_attributes(links: Sequence[Attributes]) -> Attributes:
+    """Return the attributes of one link in place of parallel links: the sums of those in ADDED, and the others of the first
+    link that has them. `merged_links` is their number.
+
+    A sum is left out if one of the links lacks the value, or if values are no quantities of one unit.
+    """
+    if len(links) == 1:
+        return links[0]
+    merged: dict[str, str | int | float | bool] = {"merged_links": len(links)}
+    for attributes in links:
+        merged = {**attributes, **merged}
+    for name in merged.keys() & set(ADDED):
+        total = total_of([attributes.get(name) for attributes in links])
+        if total is None:
+            del merged[name]
+        else:
+            merged[name] = total
+    return plain_attributes(merged)
+
+
+def total_of(values: Sequence[object]) -> str | int | float | None:
+    """Return the sum of numbers, or of quantities of one unit as text; None for any other values."""
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return sum(value for value in values if isinstance(value, int | float))
+    found = [QUANTITY.fullmatch(value) if isinstance(value, str) else None for value in values]
+    quantities = [(match[1], match[2]) for match in found if match]
+    units = {unit for _, unit in quantities}
+    if len(quantities) < len(values) or len(units) > 1:
+        return None
+    return f"{sum(Decimal(number) for number, _ in quantities)}{units.pop()}"
 
 
 def plain_attributes(attributes: Mapping[str, Any]) -> Attributes:

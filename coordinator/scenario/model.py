@@ -217,6 +217,9 @@ class Scenario(BaseModel):
     relabel: Annotated[bool, Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         False, description="call the nodes of a network from a file by their ranks"
     )
+    merge_links: Annotated[bool, Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
+        False, description="make one link of parallel links in a network from a file; their rates and weights add"
+    )
     message_bytes: Annotated[
         Annotated[Whole, Field(ge=1, le=MOST_BYTES)] | None, Option(OptionGroup.MESSAGES, reach=DATA)
     ] = Field(

@@ -1,7 +1,8 @@
 """Networks from files and from networkx graphs.
 
 Ranks are in the order of the file. A network is an undirected simple connected graph: a file that contradicts this is
-refused, never repaired. Attributes of nodes and links (rates, delays, racks) are data and never change the structure.
+refused, never repaired. Parallel links are merged if the user asks for it. Attributes of nodes and links (rates, delays,
+racks) are data and never change the structure.
 
 `network.json` holds the network of a run that has no name in any family, in one canonical form:
 
@@ -15,9 +16,9 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from coordinator.scenario.declared_network import DeclaredNetwork, plain_attributes
+from coordinator.scenario.declared_network import DeclaredNetwork, Reading, plain_attributes
 from coordinator.scenario.network_readers import READERS, declared, load_json
 from coordinator.stored.reading import read_bytes
 from coordinator.stored.writing import replace_file
@@ -40,8 +41,8 @@ def is_network_file(text: str) -> bool:
     return Path(text).suffix.lower() in READERS
 
 
-def read_network(path: Path, *, relabel: bool = False) -> TableTopology:
-    """Return the network in a file whose suffix tells its format; `relabel` calls every node by its rank.
+def read_network(path: Path, **reading: Unpack[Reading]) -> TableTopology:
+    """Return the network in a file whose suffix tells its format.
 
     A `network.json` of a run directory is read too. Raises ScenarioError (field `topology`).
     """
@@ -52,21 +53,21 @@ def read_network(path: Path, *, relabel: bool = False) -> TableTopology:
         data = _bytes_of(path)
         if path.suffix.lower() == ".json" and is_network_document(document := load_json(data)):
             return network_from(document)
-        return reader(data).topology(network_name(path.stem), relabel=relabel)
+        return reader(data).topology(network_name(path.stem), **reading)
     except ValueError as error:
         raise ScenarioError("topology", str(path), str(error)) from None
     except ScenarioError as error:
         raise ScenarioError("topology", str(path), error.allowed) from None
 
 
-def from_networkx(graph: "networkx.Graph[Any]", name: str | None = None, *, relabel: bool = False) -> TableTopology:
+def from_networkx(graph: "networkx.Graph[Any]", name: str | None = None, **reading: Unpack[Reading]) -> TableTopology:
     """Return the network of a networkx graph; nodes are labelled by their text. Raises ScenarioError (field
     `topology`).
     """
     name = network_name(name or str(graph.name))
     try:
         network: DeclaredNetwork = declared(graph)
-        return network.topology(name, relabel=relabel)
+        return network.topology(name, **reading)
     except ValueError as error:
         raise ScenarioError("topology", f"{TableTopology.family}:{name}", str(error)) from None
 

@@ -9,9 +9,10 @@ import time
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 from weakref import WeakValueDictionary
 
+from coordinator.scenario.declared_network import AS_DECLARED, Reading
 from coordinator.scenario.model import OPTIONS, Scenario, dump_scenario
 from coordinator.scenario.plugins import absolute_plugins, keep_plugins
 from coordinator.scenario.reach import FILE
@@ -37,7 +38,7 @@ def hold_network(topology: TableTopology) -> dict[str, object]:
     return {"topology": topology.name, "network_sha256": topology.sha256}
 
 
-def load_topology(name: str, sha256: str | None = None, *, relabel: bool = False) -> Topology:
+def load_topology(name: str, sha256: str | None = None, **reading: Unpack[Reading]) -> Topology:
     """Return the network of this name; `file:PATH` is read unless this process holds a network of that name and digest.
 
     With `sha256`, a network from a file must have this digest.
@@ -56,7 +57,7 @@ def load_topology(name: str, sha256: str | None = None, *, relabel: bool = False
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ScenarioError("topology", name, f"the file cannot be read: {reason}") from None
-    topology = _read(path, relabel, status.st_mtime_ns, status.st_size)
+    topology = _read(path, status.st_mtime_ns, status.st_size, **reading)
     if sha256 is not None and sha256 != topology.sha256:
         raise ScenarioError(
             "topology", name, f"digest mismatch: the scenario says {sha256}, the file has {topology.sha256}"
@@ -79,20 +80,22 @@ def _refuse_path(name: str) -> None:
 
 
 @lru_cache(8)
-def _read(path: Path, relabel: bool, _changed: int, _size: int) -> TableTopology:
+def _read(path: Path, _changed: int, _size: int, **reading: Unpack[Reading]) -> TableTopology:
     """Return a network file, read once as long as it does not change."""
     # networkx is imported with the readers, and most scenarios do not name a file.
     from coordinator.scenario.network_files import read_network  # noqa: PLC0415
 
     began = time.perf_counter()
-    topology = read_network(path, relabel=relabel)
+    topology = read_network(path, **reading)
     topology.read_seconds = time.perf_counter() - began
     return topology
 
 
 def network_of(scenario: Scenario) -> Topology:
     """Return the network of a scenario; ScenarioError (field `topology`)."""
-    return load_topology(scenario.topology, scenario.network_sha256, relabel=scenario.relabel)
+    return load_topology(
+        scenario.topology, scenario.network_sha256, relabel=scenario.relabel, merge_links=scenario.merge_links
+    )
 
 
 def absolute_value(name: str, value: object, folder: Path) -> object:
@@ -121,7 +124,7 @@ def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[
     from coordinator.scenario.network_files import write_network  # noqa: PLC0415  # see `_read`
 
     write_network(folder / file, topology)
-    return {"topology": PREFIX + file, "network_sha256": topology.sha256, "relabel": False}
+    return {"topology": PREFIX + file, "network_sha256": topology.sha256, **AS_DECLARED}
 
 
 def stored_scenario(scenario: Scenario, topology: Topology, folder: Path, file: str = NETWORK) -> str:

@@ -51,7 +51,12 @@ def with_schedule(values: Mapping[str, object]) -> dict[str, object]:
         return dict(values)
     topology, sha256 = values.get("topology"), values.get("network_sha256")
     network = (
-        load_topology(topology, sha256 if isinstance(sha256, str) else None, relabel=bool(values.get("relabel")))
+        load_topology(
+            topology,
+            sha256 if isinstance(sha256, str) else None,
+            relabel=bool(values.get("relabel")),
+            merge_links=bool(values.get("merge_links")),
+        )
         if isinstance(topology, str)
         else None
     )

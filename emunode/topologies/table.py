@@ -31,6 +31,7 @@ Attributes = Mapping[str, str | int | float | bool]
 """Attributes of a node or a link in a file, beyond the structure, such as a rate or a rack."""
 
 BY_RANKS: Final = "call every node by its rank (--relabel; in Python relabel=True)"
+MERGE_LINKS: Final = "--merge-links; in Python merge_links=True"
 
 _MAGIC = b"network1"
 _HEADER = Struct("<8sIIII")
@@ -325,7 +326,7 @@ def parallel_links(one: str, other: str) -> str:
     """Return why there is at most one link between the nodes with these labels."""
     return (
         f"parallel links: two links join {one!r} and {other!r}, and a link is named by its ends (down:{one}~{other}); merge "
-        "them into one (rates add), or remove the duplicate from the file"
+        f"them ({MERGE_LINKS}), which adds their rates, or remove the duplicate from the file"
     )
 
 

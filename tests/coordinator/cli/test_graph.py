@@ -91,7 +91,8 @@ def test_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     [
         (("stra:4",), "did you mean star:4?"),
         (("none.graphml",), "the file cannot be read: No such file"),
-        (("star:4", "--relabel"), "only nodes of a file"),
+        (("star:4", "--relabel"), "only a network from a file has names"),
+        (("star:4", "--merge-links"), "merge_links"),
         (("star:4", "--time-limit", "0"), "more than 0, at most 86400 seconds"),
         (("star:4", "--time-limit", "nan"), "more than 0, at most 86400 seconds"),
         (("star:4", "--picture", "/nowhere/star.svg"), "it cannot be written"),

@@ -11,7 +11,9 @@ from typing import Any
 import networkx
 import pytest
 
+import coordinator
 from coordinator.cli.invoke import main
+from coordinator.scenario.model import make_scenario
 from coordinator.scenario.network_files import (
     MAX_BYTES,
     from_networkx,
@@ -21,7 +23,7 @@ from coordinator.scenario.network_files import (
     write_network,
 )
 from coordinator.scenario.network_readers import READERS
-from coordinator.scenario.networks import load_topology
+from coordinator.scenario.networks import keep_network, load_topology, network_of
 from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.registry import parse_topology
@@ -288,6 +290,88 @@ def test_relabel_calls_nodes_by_their_ranks(tmp_path: Path) -> None:
 
 def test_relabel_tells_ids_of_one_text_apart(tmp_path: Path) -> None:
     assert read_network(written(tmp_path, "json", node_link(1, "1")), relabel=True).link_count == 1
+
+
+MERGED = [
+    ([{"weight": 2}, {"weight": 3}], {"weight": 5, "merged_links": 2}),
+    ([{"rate": "100Gbps", "delay": "1us"}, {"rate": "2.5Gbps", "delay": "2us"}], {"rate": "102.5Gbps", "delay": "1us"}),
+    ([{"rate": "100Gbps"}, {"rate": "10Mbps"}], {"rate": None}),
+    ([{"capacity": 4, "fibre": "x"}, {"kind": "y"}], {"capacity": None, "fibre": "x", "kind": "y"}),
+    (
+        [{"LinkSpeedRaw": 1e9}, {"LinkSpeedRaw": 10e9}, {"LinkSpeedRaw": 1}],
+        {"LinkSpeedRaw": 11e9 + 1, "merged_links": 3},
+    ),
+    ([{"bandwidth": True}, {"bandwidth": 1}], {"bandwidth": None}),
+    ([{"weight": 2**62}, {"weight": 2**62}], {"weight": None, "merged_links": 2}),
+]
+
+
+@pytest.mark.parametrize(("links", "expected"), MERGED)
+def test_parallel_links_merge_and_their_rates_add(
+    links: list[dict[str, object]], expected: dict[str, object], tmp_path: Path
+) -> None:
+    ends = [("a", "b"), ("b", "a"), ("a", "b")]
+    edges = [{"source": one, "target": other, **values} for (one, other), values in zip(ends, links, strict=False)]
+    document = {
+        "nodes": [{"id": node} for node in "abc"],
+        "edges": [*edges, {"source": "b", "target": "c", "weight": 7}],
+    }
+    path = written(tmp_path, "json", json.dumps(document))
+    assert "merge them (--merge-links; in Python merge_links=True), which adds their rates" in refusal(path)
+    topology = read_network(path, merge_links=True)
+    assert [(one, other) for one, _, other, _ in topology.links()] == [(0, 1), (1, 2)]
+    assert {name: topology.link_attributes[0, 1].get(name) for name in expected} == expected
+    assert topology.link_attributes[1, 2] == {"weight": 7}
+    assert topology.remarks == (f"{len(links) + 1} links are merged into 2, one for each pair of nodes",)
+
+
+GML_OF_PARALLEL_LINKS = """graph [ multigraph 1 node [ id 0 ] node [ id 1 ] node [ id 2 ]
+edge [ source 0 target 1 weight 2 key 0 ] edge [ source 1 target 0 weight 3 key 1 ] edge [ source 1 target 2 key 0 ] ]"""
+GRAPHML_OF_PARALLEL_LINKS = """<graphml><key id="w" for="edge" attr.name="weight" attr.type="int"/>
+<graph edgedefault="undirected"><node id="0"/><node id="1"/><node id="2"/>
+<edge source="0" target="1"><data key="w">2</data></edge><edge source="1" target="0"><data key="w">3</data></edge>
+<edge source="1" target="2"/></graph></graphml>"""
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        ("edges", "0 1 2\n1 0 3\n1 2 4\n"),
+        ("topo", "3 0 3\n0 1 2 1us 0\n1 0 3 1us 0\n1 2 4 1us 0\n"),
+        ("gml", GML_OF_PARALLEL_LINKS),
+        ("graphml", GRAPHML_OF_PARALLEL_LINKS),
+        ("s6", ":B_n\n"),
+    ],
+)
+def test_parallel_links_merge_in_every_format(suffix: str, content: str, tmp_path: Path) -> None:
+    path = written(tmp_path, suffix, content)
+    assert "--merge-links" in refusal(path)
+    topology = read_network(path, merge_links=True)
+    attributes = topology.link_attributes[0, 1]
+    assert attributes["merged_links"] == 2
+    if suffix != "s6":
+        assert str(attributes["rate" if suffix == "topo" else "weight"]) in ("5", "5.0")
+
+
+def test_arcs_of_one_direction_merge() -> None:
+    graph = networkx.MultiDiGraph()
+    graph.add_weighted_edges_from([(0, 1, 2), (0, 1, 3), (1, 0, 9), (1, 2, 4), (2, 1, 4)])
+    topology = from_networkx(graph, merge_links=True)
+    assert topology.link_count == 2
+    assert topology.link_attributes == {(0, 1): {"weight": 5, "merged_links": 2}, (1, 2): {"weight": 4}}
+    assert topology.remarks == ("5 arcs are merged into 4, one for each pair of nodes",)
+    assert coordinator.network(graph, merge_links=True).topology.link_count == 2
+
+
+def test_a_scenario_merges_links(tmp_path: Path) -> None:
+    path = written(tmp_path, "edges", "a b\na b\nb c\n")
+    scenario = make_scenario(
+        {"topology": f"file:{path}", "collective": "broadcast", "algorithm": "flood", "merge_links": True}
+    )
+    topology = network_of(scenario)
+    assert topology.link_count == 2
+    kept = keep_network(topology, tmp_path)
+    assert kept["merge_links"] is False
 
 
 def test_attributes_are_kept_as_data(tmp_path: Path) -> None:

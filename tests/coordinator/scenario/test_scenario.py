@@ -32,6 +32,7 @@ FULL: dict[str, object] = {
     "duplex": "half",
     "network_sha256": "0" * 64,
     "relabel": True,
+    "merge_links": True,
     "message_bytes": 128,
     "messages": 3,
     "segments": 4,
