@@ -341,7 +341,9 @@ def read_sparse6(data: bytes) -> DeclaredNetwork:
     # Each entry of the stream makes a link or moves on to another node.
     entries = 6 * len(rest) // (1 + max(1, (order - 1).bit_length()))
     if order > MAX_NODES or entries > MAX_LINKS + 2 * order:
-        raise ValueError(f"{order:,} nodes and up to {entries:,} links are too many")
+        raise ValueError(
+            f"{order:,} nodes and up to {entries:,} links are too many; at most {MAX_NODES:,} nodes and {MAX_LINKS:,} links"
+        )
     try:
         return declared(networkx.from_sparse6_bytes(line))
     except (networkx.NetworkXException, ValueError, IndexError) as error:
@@ -453,7 +455,10 @@ def read_ns3(data: bytes) -> DeclaredNetwork:
     nodes, switches, links = (whole_number(counts[name], name) for name in ("nodes", "switches", "links"))
     nvswitches = whole_number(counts.get("nvswitches", "0"), "nvswitches")
     if nodes > MAX_NODES or links > MAX_LINKS or switches + nvswitches > nodes:
-        raise ValueError(f"{nodes:,} nodes, {switches + nvswitches:,} switches and {links:,} links do not fit")
+        raise ValueError(
+            f"{nodes:,} nodes, {switches + nvswitches:,} switches and {links:,} links do not fit: at most {MAX_NODES:,} "
+            f"nodes, {MAX_LINKS:,} links, and no more switches than nodes"
+        )
     words = iter(rest.split())
     network = DeclaredNetwork()
     forwarding = [whole_number(next(words, "nothing"), "switch") for _ in range(nvswitches + switches)]
@@ -479,8 +484,10 @@ def add_ns3_links(network: DeclaredNetwork, words: list[str], links: int) -> Non
 
 def whole_number(word: str, name: str) -> int:
     """Return a count or an id."""
-    if not (word.isascii() and word.isdigit() and len(word) <= 9):
+    if not (word.isascii() and word.isdigit()):
         raise ValueError(f"{name}: expected a whole number, found {word[:50]!r}")
+    if len(word) > 9:
+        raise ValueError(f"{name}: {word[:50]} is too large; at most {10**9 - 1:,}")
     return int(word)
 
 

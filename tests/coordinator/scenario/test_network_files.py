@@ -353,6 +353,20 @@ def test_parallel_links_merge_in_every_format(suffix: str, content: str, tmp_pat
         assert str(attributes["rate" if suffix == "topo" else "weight"]) in ("5", "5.0")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1000000000 0 1\n", "nodes: 1000000000 is too large; at most 999,999,999"),
+        ("999999999 0 1\n", "at most 1,000,000 nodes, 2,000,000 links, and no more switches than nodes"),
+        ("2 0 2000001\n", "at most 1,000,000 nodes, 2,000,000 links, and no more switches than nodes"),
+        ("2 0 1\n0 1000000000 1Gbps 1us 0\n", "destination: 1000000000 is too large"),
+        ("2 0 -1\n", "links: expected a whole number, found '-1'"),
+    ],
+)
+def test_numbers_that_are_too_large_name_the_limit(content: str, message: str, tmp_path: Path) -> None:
+    assert message in refusal(written(tmp_path, "topo", content))
+
+
 def test_arcs_of_one_direction_merge() -> None:
     graph = networkx.MultiDiGraph()
     graph.add_weighted_edges_from([(0, 1, 2), (0, 1, 3), (1, 0, 9), (1, 2, 4), (2, 1, 4)])
