@@ -18,6 +18,7 @@ from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion
 from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.named import name_values
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
@@ -49,7 +50,8 @@ class Case:
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The validated scenario; ScenarioError for an invalid one."""
+        """The validated scenario, as if a user gave its values; ScenarioError for an invalid one."""
+        name_values(self.values)
         return make_scenario(self.values)
 
     @cached_property

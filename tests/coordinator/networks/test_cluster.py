@@ -89,7 +89,7 @@ def log_rows(out: Path) -> list[dict[str, object]]:
 
 
 @needs_mpirun
-@pytest.mark.parametrize("mpirun", MPIRUNS)
+@pytest.mark.parametrize("mpirun", MPIRUNS or ["mpirun"])
 def test_faults_hit_one_process_under_mpirun(mpirun: str, tmp_path: Path) -> None:
     case = Case(f"ring:3 broadcast flood messages=4 {FAULTS}", driver="mpi", ranks_per_host=1, launcher=mpirun)
     assert judged(case, tmp_path / "out") == PHYSICAL

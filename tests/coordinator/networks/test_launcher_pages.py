@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster_support import INSTALLED_MPIRUNS, WHEEL_MPIRUNS, needs, needs_mpirun, slurm_cluster, ssh_server
+from tests.cluster_support import INSTALLED_MPIRUNS, WHEEL_MPIRUNS, needs, slurm_cluster, ssh_server
 from tests.command_line import ROOT, free_port, run_process
 from tests.test_docs import blocks
 from tests.warm_programs import make_shim
@@ -55,8 +55,8 @@ def test_commands_for_slurm(tmp_path: Path) -> None:
         assert execute("slurm.md", tmp_path, {}, "Slurm", variables) == 5
 
 
-@needs_mpirun
-@pytest.mark.parametrize("mpirun", INSTALLED_MPIRUNS)
+@pytest.mark.skipif(not INSTALLED_MPIRUNS, reason="needs mpirun")
+@pytest.mark.parametrize("mpirun", INSTALLED_MPIRUNS or ["mpirun"])
 def test_commands_for_mpirun(mpirun: str, tmp_path: Path) -> None:
     assert execute("mpirun.md", tmp_path, {"mpirun": mpirun}, "mpirun") == 1
 
