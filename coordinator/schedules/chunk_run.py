@@ -134,7 +134,7 @@ class ChunkExecution:
         self.loads: Counter[tuple[Rank, Rank]] = Counter()
         self.redundant = 0
         self.race: tuple[Rank, Cell, Access, Access] | None = None
-        """The first race by gpu and cell."""
+        """The first race in the order of execution."""
         self.reads_nothing: tuple[int, int, Cell] | None = None
         """The first read, by thread block and step, of a cell that holds nothing."""
         self.blocks = program.blocks
@@ -336,11 +336,9 @@ class ChunkExecution:
         for earlier in (written, read) if writes else (written,):
             for other, at in earlier.items():
                 # The last access of a thread block suffices: its earlier ones happened before it.
-                if other != place and clock[other] <= at:
+                if self.race is None and other != place and clock[other] <= at:
                     pair = sorted([(other, at), (place, step)])
-                    race = gpu, cell, pair[0], pair[1]
-                    if self.race is None or race < self.race:
-                        self.race = race
+                    self.race = gpu, cell, pair[0], pair[1]
         (written if writes else read)[place] = step
 
     def _cross(self, step: Step, queues: dict[tuple[Rank, Rank], deque[_Message]]) -> set[int]:

@@ -46,6 +46,24 @@ def test_golden_verdicts(row: dict[str, str]) -> None:
         assert found.line is not None
 
 
+def racing_gpu(number: int, step: int) -> str:
+    """Return a gpu whose two thread blocks write one cell in a step, after steps that do nothing."""
+    place = 'cnt="{}" depid="-1" deps="-1" hasdep="0"'
+    nop = 'type="nop" srcbuf="i" srcoff="-1" dstbuf="o" dstoff="-1"'
+    steps = [f'<step s="{at}" {nop} {place.format(0)}/>' for at in range(step)]
+    steps.append(f'<step s="{step}" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="{number}" {place.format(1)}/>')
+    blocks = [f'<tb id="{block}" send="-1" recv="-1" chan="0">{"".join(steps)}</tb>' for block in (0, 1)]
+    return f'<gpu id="{number}" i_chunks="1" o_chunks="2" s_chunks="0">{"".join(blocks)}</gpu>'
+
+
+def test_the_first_race_in_time_is_named() -> None:
+    head = '<algo name="race" nchunksperloop="2" nchannels="1" proto="Simple" ngpus="2" coll="allgather" inplace="0">'
+    for late, early in ((0, 1), (1, 0)):
+        gpus = "".join(racing_gpu(gpu, 3 if gpu == late else 0) for gpu in (0, 1))
+        found = msccl_file(f"{head}{gpus}</algo>".encode()).judge()
+        assert found.reason == f"race on gpu {early}, o[{early}]: tb 0 step 0 and tb 1 step 0 are not ordered"
+
+
 # --- mutants -----------------------------------------------------------------------------------------------------------
 
 
