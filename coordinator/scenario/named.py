@@ -1,6 +1,6 @@
 """A file is data: a value that starts a program or reads a file elsewhere counts only if the user names it too.
 
-The user names it by a flag, an environment variable or an argument of the Python API. `name_values` notes such values;
+The user names it by a flag or an argument of the Python API. `name_values` notes such values;
 `require_named` is asked before anything is started, `require_inside` before a file is read. Options state what they can do
 (`Option.reach`), and one that does not is refused. Plug-ins and programs have a check of their own, by their digests.
 """
@@ -23,6 +23,12 @@ NAMED: Final[set[tuple[str, str]]] = set()
 def name_values(values: Mapping[str, object]) -> None:
     """Note values that the user gives, so that a file may have them too; paths are absolute."""
     NAMED.update(pair for name, value in values.items() for pair in _pairs(name, value))
+
+
+def _pairs(name: str, value: object) -> Iterable[tuple[str, str]]:
+    # One of a list of words, such as a driver, may be written in capital letters.
+    in_any_case = name in OPTIONS and bool(OPTIONS[name].choices)
+    return ((name, text.lower() if in_any_case else text) for text in _texts(value))
 
 
 def require_named(scenario: Scenario) -> None:
@@ -81,17 +87,16 @@ def name_again(given: Mapping[str, object], refusal: ScenarioError) -> dict[str,
 def require_same(named: Mapping[str, object], values: Mapping[str, object]) -> None:
     """Raise ScenarioError for a value that a user names beside a file with another one."""
     for name, value in named.items():
-        if not set(_texts(value)) <= set(_texts(values.get(name))):
+        if not set(_pairs(name, value)) <= set(_pairs(name, values.get(name))):
             raise ScenarioError(name, value, f"the file has {values.get(name)!r}; the flag may only repeat it")
 
 
 def _is_inside(path: str, folder: Path) -> bool:
-    # A folder may hold a link that leads elsewhere.
-    return Path(path).resolve().is_relative_to(folder.resolve())
-
-
-def _pairs(name: str, value: object) -> Iterable[tuple[str, str]]:
-    return ((name, text) for text in _texts(value))
+    # A folder may hold a link that leads elsewhere, or round in a circle, and a text may be no path at all.
+    try:
+        return Path(path).resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return False
 
 
 def _texts(value: object) -> Sequence[str]:

@@ -199,7 +199,7 @@ def test_the_error_says_what_to_add(key: str, value: str, reason: str) -> None:
     assert refused.value.field == key
     assert reason in str(refused.value)
     assert f"add --{key.replace('_', '-')} " in str(refused.value)
-    name_values({key: value})
+    name_values({key: value.upper() if key == "driver" else value})
     require_named(scenario)
 
 
@@ -219,8 +219,9 @@ def test_a_file_may_name_files_beside_it_only(tmp_path: Path) -> None:
     outside.touch()
     (inside / "link.edges").symlink_to(outside)
     (inside / "net.edges").touch()
+    (inside / "circle.edges").symlink_to("circle.edges")
     assert values_of_file({"topology": "file:net.edges"}, inside) == {"topology": f"file:{inside}/net.edges"}
-    for name in ("../outside.edges", str(outside), "link.edges"):
+    for name in ("../outside.edges", str(outside), "link.edges", "circle.edges", "a\0b.edges"):
         for values in ({"topology": f"file:{name}"}, {"vary": {"topology": [f"file:{name}"]}}):
             with pytest.raises(ScenarioError, match="a file names it, and it reads a file outside"):
                 values_of_file(values, inside)
