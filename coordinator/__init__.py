@@ -9,21 +9,23 @@ Only the names in `__all__` are public. They are imported when they are first us
 time. The calls are synchronous; `coordinator.aio` has the same for programs that use trio.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from coordinator.annexes import merged, require_installed
 from emunode import __version__ as __version__  # the same number; a module without imports
+from emunode.annexes import load
 
 if TYPE_CHECKING:
+    # for type checkers alone; the other names come from `register()` of the annexes
+    from coordinator.annexes.mpi.api import judge as judge
+    from coordinator.annexes.papers.api import reproduce as reproduce
     from coordinator.api.branches import branch
     from coordinator.api.campaigns import Campaign, campaign
     from coordinator.api.certificates import certify
     from coordinator.api.comparisons import compare
-    from coordinator.api.judging import judge
     from coordinator.api.lists import algorithms, faults, topologies
     from coordinator.api.mapping import map  # noqa: A004
     from coordinator.api.networks import Network, network
-    from coordinator.api.reproductions import reproduce
     from coordinator.api.runs import Run
     from coordinator.api.schedules import CollectiveSchedule, schedule
     from coordinator.api.sweeps import sweep
@@ -65,10 +67,8 @@ __all__ = [
     "certify",
     "compare",
     "faults",
-    "judge",
     "map",
     "network",
-    "reproduce",
     "schedule",
     "sweep",
     "topologies",
@@ -76,16 +76,16 @@ __all__ = [
     "watch",
 ]
 
+__all__ += merged("names")  # noqa: PLE0605  # type checkers read the imports above
+
 _HOMES = {
     "coordinator.api.branches": ("branch",),
     "coordinator.api.campaigns": ("Campaign", "campaign"),
     "coordinator.api.certificates": ("certify",),
     "coordinator.api.comparisons": ("compare",),
-    "coordinator.api.judging": ("judge",),
     "coordinator.api.lists": ("algorithms", "faults", "topologies"),
     "coordinator.api.mapping": ("map",),
     "coordinator.api.networks": ("Network", "network"),
-    "coordinator.api.reproductions": ("reproduce",),
     "coordinator.api.runs": ("Run",),
     "coordinator.api.schedules": ("CollectiveSchedule", "schedule"),
     "coordinator.api.sweeps": ("sweep",),
@@ -98,19 +98,19 @@ _HOMES = {
         "RunError", "ScenarioError",
     ),
 }  # fmt: skip
-"""The module of every public name."""
+"""The public names of each module of the core."""
+_TARGETS = {name: f"{module}:{name}" for module, names in _HOMES.items() for name in names} | merged("names")
 
 
 if not TYPE_CHECKING:  # to a type checker, any other name is an error
 
     def __getattr__(name):
         """Import a public name on first use (PEP 562)."""
-        for module, names in _HOMES.items():
-            if name in names:
-                value = getattr(import_module(module), name)
-                globals()[name] = value
-                return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _TARGETS:
+            require_installed(f"coordinator.{name}")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = load(_TARGETS[name])
+        return value
 
 
 def __dir__() -> list[str]:

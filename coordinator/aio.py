@@ -11,20 +11,19 @@ Each call runs in a thread, so that other tasks go on meanwhile. Cancelling it e
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, Unpack
 
 import trio
 
+from coordinator.annexes import merged
 from coordinator.api import (
     branches,
     campaigns,
     certificates,
     comparisons,
-    judging,
     lists,
     mapping,
     networks,
-    reproductions,
     schedules,
     sweeps,
     verification,
@@ -37,6 +36,7 @@ from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run
 from coordinator.api.threads import StoppableCall
 from coordinator.scenario.plugins import load_plugins
+from emunode.annexes import load
 
 __all__ = [
     "Network",
@@ -46,10 +46,8 @@ __all__ = [
     "certify",
     "compare",
     "faults",
-    "judge",
     "map",
     "network",
-    "reproduce",
     "schedule",
     "sweep",
     "topologies",
@@ -137,11 +135,26 @@ campaign = as_async(campaigns.campaign)
 certify = as_async(certificates.certify)
 compare = as_async(comparisons.compare)
 faults = as_async(lists.faults)
-judge = as_async(judging.judge)
 map = as_async(mapping.map)  # noqa: A001  # as `coordinator.map`
-reproduce = as_async(reproductions.reproduce)
 schedule = as_async(schedules.schedule)
 sweep = as_async(sweeps.sweep)
 topologies = as_async(lists.topologies)
 verify = as_async(verification.verify)
 watch = as_async(watching.watch)
+
+__all__ += merged("names")  # noqa: PLE0605
+
+if TYPE_CHECKING:
+    from coordinator.annexes.mpi import api as mpi
+    from coordinator.annexes.papers import api as papers
+
+    judge = as_async(mpi.judge)
+    reproduce = as_async(papers.reproduce)
+else:
+
+    def __getattr__(name):
+        """Return the async form of a function that an annex adds to `coordinator`."""
+        if name in merged("names"):
+            value = globals()[name] = as_async(load(merged("names")[name]))
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

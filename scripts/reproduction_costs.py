@@ -1,4 +1,4 @@
-"""Measure the number of runs and the duration of each reproduction, and write coordinator/papers/costs.csv.
+"""Measure the number of runs and the duration of each reproduction, and write coordinator/annexes/papers/costs.csv.
 
 This takes about twice as long as `coordinator reproduce --all`: all reproductions run together, and each alone.
 Seconds are processor time plus the waiting time of timed runs, so other work on the machine has no effect.
@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from coordinator.papers.base import Reproduction
-from coordinator.papers.costs import ALL, COLUMNS, FILE
-from coordinator.papers.registry import REPRODUCTIONS
-from coordinator.papers.run_cache import open_run_cache
+from coordinator.annexes.papers.base import Reproduction
+from coordinator.annexes.papers.costs import ALL, COLUMNS, FILE
+from coordinator.annexes.papers.registry import REPRODUCTIONS
+from coordinator.annexes.papers.run_cache import open_run_cache
 
 
 def main() -> None:

@@ -18,10 +18,10 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from coordinator.annexes.papers.johnsson_ho import timed_speedup
+from coordinator.annexes.papers.run_cache import open_run_cache
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
-from coordinator.papers.johnsson_ho import timed_speedup
-from coordinator.papers.run_cache import open_run_cache
 from coordinator.planning.namespace import enter_own_network, unavailable_reason
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.mpi.installed import find_library
-from coordinator.mpi.judge import PROGRAM
-from coordinator.mpi.rules.base import ELEMENT_BYTES, MpiCall, PairCount, PairCounts
+from coordinator.annexes.mpi.installed import find_library
+from coordinator.annexes.mpi.judge import PROGRAM
+from coordinator.annexes.mpi.rules.base import ELEMENT_BYTES, MpiCall, PairCount, PairCounts
 from coordinator.planning.namespace import unavailable_reason
 from emunode.errors import RunError
 from tests.command_line import ROOT
@@ -22,9 +22,9 @@ PLAYED = '''#!{python}
 import json, os, sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from coordinator.mpi.arithmetic import digest_of, expected_results
-from coordinator.mpi.rules.base import MpiCall, RefusedCall
-from coordinator.mpi.rules.base import MPI_ALGORITHMS
+from coordinator.annexes.mpi.arithmetic import digest_of, expected_results
+from coordinator.annexes.mpi.rules.base import MpiCall, RefusedCall
+from coordinator.annexes.mpi.rules.base import MPI_ALGORITHMS
 
 flaw, folder = {flaw!r}, Path(sys.argv[-1])
 job = json.loads((folder / "job.json").read_text())

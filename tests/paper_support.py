@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import ERRATUM, Table
+from coordinator.annexes.papers.base import Figure, Reproduction, Section
+from coordinator.annexes.papers.run_cache import RunCache
+from coordinator.annexes.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
 from tests.support import golden_rows
 

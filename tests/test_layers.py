@@ -27,12 +27,14 @@ def _below(record: type[Fault]) -> Iterator[type[Fault]]:
 
 # --- the table -------------------------------------------------------------------------------------------------------
 
-# Each folder (or module at the top of a package) and what lies directly below it. A folder may import that and everything
-# further down; modules of one folder may import one another. `__main__` and the package `coordinator` stand at the top.
+# Each folder (or module at the top of a package) and each annex, with what lies directly below it. A folder may import that
+# and everything further down; modules of one folder may import one another. No row of the core names an annex. `__main__`
+# and the package `coordinator` stand at the top of the core, and annexes above it.
 BELOW: Final[Mapping[str, set[str]]] = {
     "emunode": set(),
     "emunode.model": set(),
     "emunode.errors": set(),
+    "emunode.annexes": {"emunode.errors"},
     "emunode.lazy_dataclass": set(),
     "emunode.memory": set(),
     "emunode.logging": set(),
@@ -57,6 +59,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "emunode.timed": {"emunode.engine", "emunode.runtime", "emunode"},
     "emunode.host": {"emunode.timed", "emunode.plugins", "emunode.launched"},
     "emunode.__main__": {"emunode.host"},
+    "coordinator.annexes": {"emunode.annexes"},
     "coordinator.stored": {"emunode", "emunode.errors", "emunode.lazy_dataclass", "emunode.memory"},
     "coordinator.additions": {"emunode.engine"},
     "coordinator.schedules": {"emunode.topologies", "coordinator.stored"},
@@ -78,18 +81,20 @@ BELOW: Final[Mapping[str, set[str]]] = {
         "coordinator.batch",
         "emunode.stop_signals",
     },
-    "coordinator.mpi": {"coordinator.additions", "coordinator.execution"},
-    "coordinator.papers": {"coordinator.execution", "emunode.testing"},
     "coordinator.batch": {"coordinator.results"},
     "coordinator.campaigns": {"coordinator.execution", "coordinator.batch"},
     "coordinator.grading": {"emunode.testing", "coordinator.theory"},
     "coordinator.live": {"coordinator.execution"},
-    "coordinator.api": {"coordinator.papers", "coordinator.campaigns", "coordinator.live", "coordinator.mpi"},
+    "coordinator.api": {"coordinator.campaigns", "coordinator.live", "coordinator.annexes"},
     "coordinator.aio": {"coordinator.api"},
     "coordinator": {"coordinator.api"},
     "coordinator.cli": {"coordinator", "coordinator.grading", "coordinator.maintenance", "coordinator.manifests"},
     "coordinator.__main__": {"coordinator.cli"},
+    "coordinator.annexes.mpi": {"coordinator.cli"},
+    "coordinator.annexes.papers": {"coordinator.cli"},
 }
+FACES: Final = ("coordinator", "coordinator.aio")
+"""The modules that tell type checkers, and nothing else, what annexes add to the Python API."""
 
 # Modules (or folders) that may ask the machine, the clock or the network; everything else only computes.
 SHELLS: Final = (
@@ -120,14 +125,18 @@ SHELLS: Final = (
     "coordinator.live.session",
     "coordinator.live.watch",
     "coordinator.maintenance",
-    "coordinator.mpi.enter",
-    "coordinator.mpi.installed",
-    "coordinator.mpi.launch",
-    "coordinator.mpi.library",
-    "coordinator.mpi.mpich",
-    "coordinator.mpi.program",
+    "coordinator.annexes.mpi.api",
+    "coordinator.annexes.mpi.commands",
+    "coordinator.annexes.mpi.enter",
+    "coordinator.annexes.mpi.installed",
+    "coordinator.annexes.mpi.launch",
+    "coordinator.annexes.mpi.library",
+    "coordinator.annexes.mpi.mpich",
+    "coordinator.annexes.mpi.program",
     "coordinator.networks",
-    "coordinator.papers.run_store",
+    "coordinator.annexes.papers.api",
+    "coordinator.annexes.papers.command",
+    "coordinator.annexes.papers.run_store",
     "coordinator.planning.machine",
     "coordinator.planning.namespace",
     "coordinator.scenario.networks",
@@ -170,16 +179,19 @@ REACH: Final = closure(BELOW)
 
 
 @cache  # several tests read all modules; their trees would fill the memory
-def read(source: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return every imported name in a text, and its wrong uses of `random`."""
+def read(source: str, *, face: bool = False) -> tuple[Sequence[str], Sequence[str]]:
+    """Return every imported name in a text, and its wrong uses of `random`; of a face, only what it imports when it runs."""
     tree = ast.parse(source)
+    if face:
+        guarded = "TYPE_CHECKING"
+        tree.body = [each for each in tree.body if not (isinstance(each, ast.If) and ast.unparse(each.test) == guarded)]
     names = list(imports(tree))
     return names, list(unseeded(tree, {*names}))
 
 
 def violations(module: str, source: str) -> list[str]:
     """Return the rules that `source`, the text of the dotted `module`, breaks: one line each."""
-    names, unseeded_uses = read(source)
+    names, unseeded_uses = read(source, face=module in FACES)
     if folder(module) not in BELOW:
         return [f"{module} has no place in the import order: give its folder one in {Path(__file__).name}"]
     judged = (problem for name in names for problem in judge(module, name))
@@ -200,8 +212,10 @@ def circles(sources: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def folder(module: str) -> str:
-    """Return the row of the table that a dotted name belongs to: its first two parts."""
-    return ".".join(module.split(".")[:2])
+    """Return the row of the table that a dotted name belongs to: its first two parts, and the third of an annex."""
+    parts = module.split(".")
+    annex = ".".join(parts[:3])
+    return annex if annex in BELOW else ".".join(parts[:2])
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -244,6 +258,11 @@ def judge(module: str, name: str) -> Iterator[str]:
         yield f"imports {name}, which only emunode.values may"
     if top in NEVER_IN_EMUNODE and own.startswith("emunode"):
         yield f"imports {name}, which only the coordinator needs"
+
+
+def is_annex(unit: str) -> bool:
+    """Return whether a row of the table is an annex."""
+    return ".annexes." in unit
 
 
 def is_shell(module: str) -> bool:
@@ -333,10 +352,12 @@ BROKEN: Final = [
     ("coordinator.scenario.model", "def f():\n    from coordinator.cli import app", "not below it"),
     ("coordinator.planning.plan", "from coordinator.networks.base import Network", "not below it"),
     ("coordinator.results.claims", "from coordinator.reports import tables", "not below it"),
-    ("coordinator.papers.base", "from coordinator.campaigns import grid", "not below it"),
     ("coordinator.campaigns.grid", "from coordinator.api import campaigns", "not below it"),
     ("coordinator.api.runs", "from coordinator.cli import render", "not below it"),
     ("coordinator.api.runs", "import coordinator", "not below it"),
+    ("coordinator.cli.verify", "from coordinator.annexes.mpi import history", "not below it"),
+    ("coordinator.aio", "from coordinator.annexes.mpi import api", "not below it"),
+    ("coordinator.annexes.mpi.api", "from coordinator.annexes.papers import api", "not below it"),
     *(("emunode.engine.node", f"import {name}", "may only compute") for name in sorted(ONLY_IN_SHELLS)),
     ("emunode", "import os", "may only compute"),
     ("emunode.net.wire", "from os import urandom", "may only compute"),
@@ -386,6 +407,8 @@ def test_a_broken_rule_is_found(module: str, source: str, complaint: str) -> Non
         (SEEDED, "import random\ndef draw(r: random.Random) -> None: random.Random(7).random()"),
         (SEEDED, "from random import Random\nrandom = Random(seed).random()"),
         (SEEDED, "random = 4"),
+        ("coordinator.annexes.mpi.api", "from coordinator.api.runs import Run"),
+        ("coordinator.aio", "if TYPE_CHECKING:\n    from coordinator.annexes.mpi import api"),
     ],
 )
 def test_what_is_allowed_passes(module: str, source: str) -> None:
@@ -397,4 +420,6 @@ def test_the_table_has_no_cycle() -> None:
         closure({"engine": {"host"}, "host": {"engine"}})
     assert "emunode.host" not in REACH["emunode.engine"]
     assert {"emunode.model", "emunode.trees", "emunode.algorithms", "emunode.faults"} <= REACH["emunode.engine"]
-    assert "coordinator.cli" not in set().union(*(REACH[unit] for unit in BELOW if unit != "coordinator.__main__"))
+    core = {unit for unit in BELOW if not is_annex(unit)}
+    assert "coordinator.cli" not in set().union(*(REACH[unit] for unit in core - {"coordinator.__main__"}))
+    assert not any(is_annex(below) for unit in core for below in REACH[unit])

@@ -1,9 +1,11 @@
 """The README: sample output, flags, files and terms are current. `test_docs.py` runs its commands."""
 
 import re
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
-from coordinator.cli.app import COMMANDS, LISTS, app
+from coordinator.cli.app import COMMANDS, app
 from coordinator.cli.render import JUDGED
 from coordinator.scenario.model import Scenario
 from tests.command_line import ROOT, Call, command, run_process
@@ -13,7 +15,7 @@ README = (ROOT / "README.md").read_text()
 
 def flags() -> set[str]:
     """Return every flag of every command."""
-    commands = [app[name] for name in COMMANDS] + [app["list"][name] for name in LISTS]
+    commands = [reduce(getitem, words.split(), app) for words in COMMANDS]
     return {name for command in commands for each in command.assemble_argument_collection() for name in each.names}
 
 

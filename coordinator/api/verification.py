@@ -10,6 +10,7 @@ from typing import Final
 import polars as pl
 import trio
 
+from coordinator.annexes import annex_function
 from coordinator.api.campaigns import TRIALS, Campaign, result_files
 from coordinator.api.forks import require_usable
 from coordinator.api.runs import Run
@@ -27,7 +28,6 @@ from coordinator.execution.verify import Recomputed, recompute
 from coordinator.execution.verify import verify as verify_run
 from coordinator.history.foreign import FOREIGN_FILE
 from coordinator.history.journal import table
-from coordinator.mpi.history import verify_history
 from coordinator.reports.data import find_run
 from coordinator.results.explain import explain, place_of
 from coordinator.scenario.model import Scenario, make_scenario
@@ -108,7 +108,10 @@ def verify(run: Run | Path | str) -> Verification:
     found = run.path if isinstance(run, Run) else find_run(Path(run))
     if found is None:
         raise ScenarioError("run", repr(run), "it is only in memory; save it, or run with out=FOLDER")
-    return verify_history(found) if exists(found / FOREIGN_FILE) else verify_run(found)
+    if exists(found / FOREIGN_FILE):
+        history: Verification = annex_function("verify the history of other software")(found)
+        return history
+    return verify_run(found)
 
 
 def verify_campaign(folder: Path) -> Verification:

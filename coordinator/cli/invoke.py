@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
+from coordinator.annexes import require_installed
 from coordinator.cli.direct import direct_call
 from coordinator.cli.failures import report_error
 from coordinator.cli.interrupts import Interrupts
@@ -35,8 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
     try:
-        if arguments and arguments[0] in WITH_OPTIONS:
-            load_named_plugins(arguments[1:])
+        if arguments:
+            require_installed(f"coordinator {arguments[0]}")
+            if arguments[0] in WITH_OPTIONS:
+                load_named_plugins(arguments[1:])
         call = direct_call(arguments)
         status = _call_by_cyclopts(arguments) if call is None else call()
         sys.stdout.flush()

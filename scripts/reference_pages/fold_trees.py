@@ -1,6 +1,6 @@
 """Drawings of fold trees."""
 
-from coordinator.papers.additions.orders import ALGORITHMS
+from coordinator.annexes.papers.additions.orders import ALGORITHMS
 from coordinator.reports.theme import standalone
 from coordinator.reports.tree_picture import tree_picture
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from coordinator.papers.registry import REPRODUCTIONS
+from coordinator.annexes.papers.registry import REPRODUCTIONS
 from documentation.gallery import FILE, Entry, Group, entries, in_dark_colours, listing, make, only, read_gallery, wall
 from tests.command_line import ROOT, command, run_process
 
 GALLERY = read_gallery()
 LONG = {"fragopoulou-akl-1996", "fragopoulou-akl-1993", "tseng-sheu-1997"}
-"""Reproductions of several seconds; the tests of `coordinator.papers` hold every row of them."""
+"""Reproductions of several seconds; the tests of `coordinator.annexes.papers` hold every row of them."""
 
 
 def is_long(entry: Entry) -> bool:

@@ -1,58 +1,45 @@
 """Help, and the table of commands."""
 
-import importlib
 import re
 import shlex
 import subprocess
 import sys
 from inspect import getdoc
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from coordinator.cli.app import COMMANDS, JUDGES, LISTS, MANIFESTS, NEW, app
+from coordinator.annexes import BELONGS
+from coordinator.cli.app import COMMANDS, app
 from emunode import __version__
+from emunode.annexes import load
 from tests.command_line import ROOT, Call
 from tests.coordinator.cli.conftest import help_of
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
-ALL: dict[tuple[str, ...], tuple[str, str]] = {
-    **{(name,): entry for name, entry in COMMANDS.items()},
-    **{("list", name): entry for name, entry in LISTS.items()},
-    **{("judge", name): entry for name, entry in JUDGES.items()},
-    **{("manifest", name): entry for name, entry in MANIFESTS.items()},
-    **{("new", name): entry for name, entry in NEW.items()},
-}
 
 
-def function_of(command: tuple[str, ...]) -> Any:
-    """Return the function that a command calls."""
-    module, _, attribute = ALL[command][0].partition(":")
-    return getattr(importlib.import_module(f"coordinator.cli.{module}"), attribute).default_command
-
-
-def examples(command: tuple[str, ...]) -> list[list[str]]:
+def examples(command: str) -> list[list[str]]:
     """Return the command lines below "Examples:" in the docstring of a command."""
-    _, _, text = (getdoc(function_of(command)) or "").partition("Examples:\n")
+    _, _, text = (getdoc(load(COMMANDS[command][0]).default_command) or "").partition("Examples:\n")
     return [shlex.split(line) for line in text.replace("\\\n", "").splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("command", ALL, ids=" ".join)
-def test_every_command_has_two_examples_that_parse(command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_two_examples_that_parse(command: str) -> None:
     lines = examples(command)
     assert len(lines) == 2
     for program, *arguments in lines:
         assert program == "coordinator"
-        assert tuple(arguments[: len(command)]) == command
+        assert arguments[: len(command.split())] == command.split()
         redirection = arguments.index(">") if ">" in arguments else len(arguments)
         app.parse_args(arguments[:redirection], exit_on_error=False, print_error=False)
 
 
-@pytest.mark.parametrize("command", ALL, ids=" ".join)
-def test_every_flag_has_a_description(call: Call, command: tuple[str, ...]) -> None:
-    text = help_of(call, *command)
-    assert f"Usage: coordinator {' '.join(command)}" in text
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_flag_has_a_description(call: Call, command: str) -> None:
+    text = help_of(call, *command.split())
+    assert f"Usage: coordinator {command}" in text
     assert "--json" in text
     # A long description goes on in lines that begin with spaces.
     flags = [line.strip("│ ") for line in text.splitlines() if re.match(r"│ \S", line)]
@@ -114,12 +101,15 @@ def test_help_imports_no_command() -> None:
     ours = {name for name in loaded if name.partition(".")[0] in ("coordinator", "emunode")}
     assert ours == {
         "coordinator",
+        "coordinator.annexes",
+        *(f"coordinator.annexes.{name}" for name in BELONGS),
         "coordinator.cli",
         *(
             f"coordinator.cli.{name}"
             for name in ("app", "direct", "documents", "failures", "interrupts", "invoke", "run_flags")
         ),
         "emunode",
+        "emunode.annexes",
         "emunode.errors",
         "emunode.lazy_dataclass",
         "emunode.stop_signals",

@@ -226,8 +226,8 @@ def test_commands_accept_plug_ins(line: str, words: str, call: Call) -> None:
 
 
 REPRODUCTION = """
-from coordinator.papers.base import Reproduction
-from coordinator.papers.tables import Table, compared
+from coordinator.annexes.papers.base import Reproduction
+from coordinator.annexes.papers.tables import Table, compared
 from emunode.registry import register
 
 def build(runs):

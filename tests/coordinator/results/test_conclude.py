@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 import trio
 
+from coordinator.annexes.papers.run_cache import CachedRun
+from coordinator.annexes.papers.tables import compared, row_verdict
 from coordinator.history.journal import sorted_records, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.timetable import Timetable
 from coordinator.networks.timed import predict
-from coordinator.papers.run_cache import CachedRun
-from coordinator.papers.tables import compared, row_verdict
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted

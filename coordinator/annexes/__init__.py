@@ -1,0 +1,59 @@
+"""The annexes: optional parts of the coordinator. Each is a folder here, and everything else runs without it.
+
+The core imports no annex. `register()` in the `__init__.py` of an annex, which imports nothing else of it, names what the
+annex adds to the core; `BELONGS` has the names that users know, so that a missing annex is named when it is asked for.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from emunode.annexes import MissingAnnexError, is_installed, load
+
+
+class Annex(NamedTuple):
+    """The additions of an annex to the core. A target is `module:name`; it is imported when it is used."""
+
+    commands: Mapping[str, tuple[str, str]] = {}
+    """The target and the summary of each command, as `judge mpi`."""
+    groups: Mapping[str, str] = {}
+    """The help of each group of commands, as `judge`."""
+    names: Mapping[str, str] = {}
+    """The target of each name of the Python API."""
+    calls: Mapping[str, str] = {}
+    """The target of each function that the core calls by what it does."""
+
+
+BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "mpi": ("coordinator judge", "coordinator.judge", "verify the history of other software"),
+    "papers": ("coordinator reproduce", "coordinator.reproduce"),
+}
+"""The names that an annex brings: commands, names of the Python API, and calls, as `register()` states them."""
+
+
+@cache
+def installed() -> Mapping[str, Annex]:
+    """Return what each annex of this installation adds, by its name."""
+    here = [name for name in BELONGS if is_installed("coordinator", name)]
+    return {name: import_module(f"coordinator.annexes.{name}").register() for name in here}
+
+
+def merged(field: str) -> dict[str, Any]:
+    """Return the entries of a field of `Annex` of all annexes together."""
+    return {key: entry for annex in installed().values() for key, entry in getattr(annex, field).items()}
+
+
+def annex_function(what: str) -> Any:
+    """Return the function of an annex that does `what`; MissingAnnexError if the annex is not installed."""
+    if target := merged("calls").get(what):
+        return load(target)
+    require_installed(what)
+    raise KeyError(what)
+
+
+def require_installed(asked: str) -> None:
+    """Raise MissingAnnexError if what is asked for belongs to an annex that is not installed."""
+    for annex, names in BELONGS.items():
+        if asked in names and annex not in installed():
+            raise MissingAnnexError(asked, annex)

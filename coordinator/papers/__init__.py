@@ -1,1 +1,0 @@
-"""Reproductions of the tables and figures of papers."""

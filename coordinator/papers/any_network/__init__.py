@@ -1,5 +1,0 @@
-"""Allgather on any network by breadth-first broadcast."""
-
-from coordinator.papers.any_network import both_bounds
-
-REPRODUCTIONS = (both_bounds.REPRODUCTION,)

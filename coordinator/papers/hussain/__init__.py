@@ -1,5 +1,0 @@
-"""Hussain on Eisenstein-Jacobi networks."""
-
-from coordinator.papers.hussain import allgather, broadcast, figures, network
-
-REPRODUCTIONS = tuple(module.REPRODUCTION for module in (network, figures, broadcast, allgather))

@@ -1,5 +1,0 @@
-"""Tseng and Sheu on the star graph."""
-
-from coordinator.papers.tseng_sheu import paper_1997
-
-REPRODUCTIONS = (paper_1997.REPRODUCTION,)

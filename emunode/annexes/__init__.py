@@ -1,0 +1,28 @@
+"""The optional parts of both packages: what is missing is said in one sentence, and what is there is imported by name."""
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from emunode.errors import ScenarioError
+
+
+class MissingAnnexError(ScenarioError):
+    """The user asked for something that belongs to an annex, and the folder of the annex is not there: exit status 2."""
+
+    def __init__(self, asked: str, annex: str) -> None:
+        super().__init__(asked, None, f"belongs to the annex {annex}")
+        self.args = (f"{asked} belongs to the annex {annex}, which is not installed",)
+
+
+@cache
+def is_installed(package: str, annex: str) -> bool:
+    """Return whether `package`, `emunode` or `coordinator`, has the folder of an annex."""
+    return find_spec(f"{package}.annexes.{annex}") is not None
+
+
+def load(target: str) -> Any:
+    """Import a target, `module:name`, and return what it names."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
