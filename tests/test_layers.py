@@ -90,6 +90,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator": {"coordinator.api"},
     "coordinator.cli": {"coordinator", "coordinator.grading", "coordinator.maintenance", "coordinator.manifests"},
     "coordinator.__main__": {"coordinator.cli"},
+    "coordinator.annexes.invariants": {"coordinator.cli"},
     "coordinator.annexes.mpi": {"coordinator.cli"},
     "coordinator.annexes.papers": {"coordinator.cli"},
 }
@@ -125,6 +126,7 @@ SHELLS: Final = (
     "coordinator.live.session",
     "coordinator.live.watch",
     "coordinator.maintenance",
+    "coordinator.annexes.invariants.command",
     "coordinator.annexes.mpi.api",
     "coordinator.annexes.mpi.commands",
     "coordinator.annexes.mpi.enter",

@@ -27,6 +27,7 @@ class Annex(NamedTuple):
 
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
     "mpi": ("coordinator judge", "coordinator.judge", "verify the history of other software"),
+    "invariants": ("coordinator graph", "figures of a network"),
     "papers": ("coordinator reproduce", "coordinator.reproduce"),
 }
 """The names that an annex brings: commands, names of the Python API, and calls, as `register()` states them."""

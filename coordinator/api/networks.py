@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, Unpack, get_type_hints
 
+from coordinator.annexes import annex_function
 from coordinator.api.lists import runnable
 from coordinator.api.option_types import Options
 from coordinator.api.options import FaultTexts, as_list, scenario_of
@@ -28,7 +29,7 @@ from emunode.topologies.table import TableTopology
 if TYPE_CHECKING:
     import networkx
 
-    from coordinator.theory.invariants.evaluate import FigureValue
+    from coordinator.theory.invariants.base import FigureValue
 
 LARGEST_DRAWN = 1_050
 """The largest network that a notebook draws unasked; `coordinator graph --picture` draws larger ones."""
@@ -120,11 +121,7 @@ class BaseNetwork:
         `work` limits each figure, in units of about a microsecond, by default as `coordinator graph` does. A figure that is
         not computed says why. Raises ScenarioError (field `figure` or `work`).
         """
-        from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK  # noqa: PLC0415  # they import numpy
-        from coordinator.theory.invariants.evaluate import evaluate  # noqa: PLC0415
-
-        if work is None:
-            work = LONG_WORK if names else QUICK_WORK
+        evaluate = annex_function("figures of a network")
         return list(evaluate(self.topology, names, work))
 
     def __repr__(self) -> str:

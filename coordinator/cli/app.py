@@ -21,7 +21,6 @@ app = App(
 CORE_COMMANDS = {
     "run": ("run:run_command", "Run a scenario."),
     "plan": ("plan:plan_command", "Print what a scenario needs and what theory predicts, without running it."),
-    "graph": ("graph:graph_command", "Print the properties of a network as a graph, and draw it."),
     "serve": ("serve:serve_command", "Wait for hosts that are started elsewhere, then run a scenario on them."),
     "campaign": ("campaign:campaign_command", "Run many trials over a grid of scenarios and faults."),
     "sweep": ("sweep:sweep_command", "Run algorithms over networks and sizes, and draw a metric with its lower bound."),

@@ -227,7 +227,7 @@ def news_steps(topology: Topology) -> Step:
     if these are unknown, a path through all nodes.
     """
     from coordinator.theory.invariants.base import Budget, FigureNetwork, NotKnownError  # noqa: PLC0415  # they import numpy
-    from coordinator.theory.invariants.diameters import FaultDiameter  # noqa: PLC0415
+    from coordinator.theory.invariants.fault_diameter import FaultDiameter  # noqa: PLC0415
 
     figure = FaultDiameter()
     # Known values first: a search takes seconds to minutes, and every plan asks.

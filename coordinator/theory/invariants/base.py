@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -175,6 +175,40 @@ class Invariant(ABC):
             if isinstance(topology, form.family) and (value := form.value(topology, parameter)) is not None:
                 return value, form.source
         return None
+
+
+@dataclass(frozen=True)
+class FigureValue:
+    """One figure of one network."""
+
+    title: str
+    """The name as tables show it."""
+    figure: str
+    parameter: str
+    """The number or name that the figure is for, such as g; empty for a figure without parameter."""
+    value: InvariantValue
+    """Exact. None where no set of nodes is as the definition wants it, and where `not_computed` gives a reason."""
+    not_computed: str | None
+    closed_form: InvariantValue
+    """The value in the literature, for the last one of several values; None outside its range."""
+    source: str | None
+    survival: dict[float, float] | None
+    """Where the value counts survived sets by size: probability of failure of each element -> probability of survival."""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the value equals the closed form; None unless both are known."""
+        if self.not_computed is not None or self.closed_form is None:
+            return None
+        # The literature states the last of several values: the one with the most faults or paths.
+        last = self.value[-1] if isinstance(self.value, tuple) else self.value
+        return last == self.closed_form
+
+    def record(self) -> dict[str, object]:
+        """Return the invariant as plain values."""
+        values = asdict(self)
+        del values["title"]
+        return {**values, "agrees": self.agrees}
 
 
 class NumberedFigure(Invariant):

@@ -23,6 +23,10 @@ BLOCK: Final = 1 << 15
 """Most sets of a block. Rows have 4 KB: the rows of 64 nodes and their neighbours fit into the cache of a core."""
 
 
+MOST_SETS: Final = 10**30
+"""Larger numbers of sets count as this number, above every budget: the true number may exceed a float."""
+
+
 class SetBlock(NamedTuple):
     """Some sets of nodes."""
 

@@ -25,7 +25,7 @@ from tests.paper_support import carry_out, figures_of, golden, require_sound, ta
 
 
 def require_sections(found: list[Section], tables: int, figures: int) -> None:
-    """So many sound tables with different titles, and figures that are SVG in the colours of the page."""
+    """As many sound tables with different titles, and figures that are SVG in the colours of the page."""
     assert (len(tables_of(found)), len(figures_of(found))) == (tables, figures)
     for section in found:
         if isinstance(section, Table):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
+from coordinator.annexes.invariants.conditional import neighbourhood
 from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
@@ -13,7 +14,6 @@ from coordinator.theory.invariants.base import (
     InvariantValue,
     OverBudgetError,
 )
-from coordinator.theory.invariants.conditional import neighbourhood
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube

@@ -16,16 +16,23 @@ from _pytest.mark import ParameterSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.annexes.invariants.conditional import _apart
+from coordinator.annexes.invariants.diagnosability import PairSearch
+from coordinator.annexes.invariants.evaluate import evaluate
+from coordinator.annexes.invariants.registry import FIGURES
+from coordinator.annexes.invariants.separations import disconnecting, separations
+from coordinator.annexes.invariants.survival import _bell_number, reliability
+from coordinator.annexes.invariants.wide_diameter import DisjointPaths
 from coordinator.scenario.network_files import from_networkx
-from coordinator.theory.invariants.base import QUICK_WORK, Budget, FigureNetwork, InvariantValue, OverBudgetError
-from coordinator.theory.invariants.conditional import _apart
-from coordinator.theory.invariants.diagnosability import PairSearch
-from coordinator.theory.invariants.diameters import DisjointPaths
-from coordinator.theory.invariants.evaluate import FigureValue, evaluate
+from coordinator.theory.invariants.base import (
+    QUICK_WORK,
+    Budget,
+    FigureNetwork,
+    FigureValue,
+    InvariantValue,
+    OverBudgetError,
+)
 from coordinator.theory.invariants.node_sets import BLOCK, blocks, set_count, sizes, unpack
-from coordinator.theory.invariants.registry import FIGURES
-from coordinator.theory.invariants.separations import disconnecting, separations
-from coordinator.theory.invariants.survival import _bell_number, reliability
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from tests.support import GOLDEN, examples
@@ -345,7 +352,7 @@ def test_large_degrees_and_long_paths_exceed_no_depth() -> None:
 
 
 def test_structures_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.theory.invariants.structure.SETS_BYTES", 103 * 1_000)
+    monkeypatch.setattr("coordinator.annexes.invariants.structure.SETS_BYTES", 103 * 1_000)
     (value,) = evaluate(parse_topology("star:4"), ["structure_connectivity:C6"], 1e9)
     assert value.value == 3
     (value,) = evaluate(parse_topology("star:5"), ["structure_connectivity:P4"], 1e9)
@@ -542,7 +549,7 @@ def test_a_wide_frontier_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         asked.add(nodes)
         return 1
 
-    monkeypatch.setattr("coordinator.theory.invariants.survival._bell_number", bell_number)
+    monkeypatch.setattr("coordinator.annexes.invariants.survival._bell_number", bell_number)
     found = figure("hypercube:9", "all_terminal_reliability")
     assert found.value is None
     assert "is wider than 12" in str(found.not_computed)

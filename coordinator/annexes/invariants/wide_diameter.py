@@ -1,4 +1,4 @@
-"""Diameters under faults, and of containers of disjoint paths."""
+"""The diameter of containers of disjoint paths."""
 
 from collections.abc import Iterator
 
@@ -8,61 +8,12 @@ from coordinator.theory.invariants.base import (
     FigureNetwork,
     Invariant,
     InvariantValue,
-    NotKnownError,
     OverBudgetError,
 )
-from coordinator.theory.invariants.connectivity import kappa
-from coordinator.theory.invariants.node_sets import advance, blocks, set_count
-from coordinator.theory.invariants.separations import MOST_SETS
+from coordinator.theory.invariants.fault_diameter import kappa, partial
 from emunode.model import Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
-
-
-class FaultDiameter(Invariant):
-    """D_f (Krishnamoorthy and Krishnamurthy 1987) for f = 0 .. kappa - 1; "the" fault diameter is the last value."""
-
-    name = "fault_diameter"
-    meaning = "largest diameter after at most f = 0 .. kappa - 1 node faults"
-    closed_forms = (
-        ClosedForm(
-            StarGraph, lambda star, _: _star(star), "f = n-2: D+1 for n >= 7 (Latifi 1993) and n = 5; D+2 for n = 4"
-        ),
-        ClosedForm(Hypercube, lambda cube, _: cube.n + 1 if cube.n >= 3 else None, "f = n-1: n+1 for n >= 3"),
-    )
-
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
-        found: list[int] = []
-        try:
-            for faults in range(kappa(network, budget)):
-                # Exactly f faults can leave a smaller diameter than fewer faults do; "at most f" takes the largest so
-                # far.
-                found.append(max([*found[-1:], self._diameter(network, faults, budget)]))
-        except OverBudgetError as error:
-            raise partial(found, "f", 0, error) from None
-        return tuple(found)
-
-    def _diameter(self, network: FigureNetwork, faults: int, budget: Budget) -> int:
-        """Return the largest distance after exactly this number of faults; no such set may disconnect the network."""
-        order, farthest = network.order, 0
-        sets = min(set_count(order, faults, with_first=False), MOST_SETS)
-        budget.spend(20 + len(network.roots) * sets * len(network.links) * 1e-3)
-        for block in blocks(order, faults, with_first=False):
-            for root in network.roots:
-                reach, rounds = block.others.copy(), 0
-                # All sets of the block at once start from the root alone. Sets that contain the root have a 0 there,
-                # and reach nothing.
-                reach[:root] = reach[root + 1 :] = 0
-                while (grown := advance(network.table, reach, block.others)).tobytes() != reach.tobytes():
-                    reach, rounds = grown, rounds + 1
-                farthest = max(farthest, rounds)
-        return farthest
-
-
-def _star(star: StarGraph) -> InvariantValue:
-    # For n = 6 no value was found in the literature, nor computed.
-    more = {4: 2, 5: 1, 6: None}.get(star.n, 1 if star.n >= 7 else None)
-    return None if more is None else star.diameter + more
 
 
 class WideDiameter(Invariant):
@@ -94,12 +45,6 @@ class WideDiameter(Invariant):
                     while not search.exist(width, length):
                         length += 1
         return length
-
-
-def partial(found: list[int], letter: str, first: int, error: NotKnownError) -> OverBudgetError:
-    """Return the error of an invariant with only its first values known."""
-    known = f"{' '.join(map(str, found))} for {letter} = {first}..{first + len(found) - 1}; " if found else ""
-    return OverBudgetError(f"{known}{error}")
 
 
 class DisjointPaths:

@@ -8,6 +8,9 @@ from typing import Annotated, Unpack
 
 from cyclopts import Parameter
 
+from coordinator.annexes.invariants.evaluate import evaluate
+from coordinator.annexes.invariants.registry import FIGURES
+from coordinator.annexes.invariants.survival import RATES
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
@@ -19,10 +22,7 @@ from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.scenario.plugins import load_plugins
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
-from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK, InvariantValue
-from coordinator.theory.invariants.evaluate import FigureValue, evaluate
-from coordinator.theory.invariants.registry import FIGURES
-from coordinator.theory.invariants.survival import RATES
+from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK, FigureValue, InvariantValue
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 from emunode.topologies.base import Topology
@@ -86,8 +86,6 @@ def graph(  # noqa: PLR0913  # its flags
     if picture is not None:
         about = (topology.title, f"Made by: coordinator graph {quote(network)} --picture {quote(str(picture))}")
         Picture(draw_network(topology), topology.title, about=about).save(picture, field="picture")
-    if work is None:
-        work = LONG_WORK if figure else QUICK_WORK
     figures = evaluate(topology, figure or (), work)
     values = {} if figure and not json else GraphProperties(topology, _clock(time_limit), time_limit).record()
     if json:

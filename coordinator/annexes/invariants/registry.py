@@ -1,18 +1,19 @@
 """The invariants in the order of display. To add one, write an `Invariant` and list an instance here."""
 
-from coordinator.theory.invariants.base import Invariant
-from coordinator.theory.invariants.conditional import (
+from coordinator.annexes.invariants.conditional import (
     LARGEST_COMPONENT,
     MOST_COMPONENTS,
     ComponentConnectivity,
     ExtraConnectivity,
     GoodNeighbourConnectivity,
 )
-from coordinator.theory.invariants.connectivity import EdgeConnectivity, SmallestCuts, VertexConnectivity
-from coordinator.theory.invariants.diagnosability import ConditionalDiagnosability, Diagnosability
-from coordinator.theory.invariants.diameters import FaultDiameter, WideDiameter
-from coordinator.theory.invariants.structure import StructureConnectivity
-from coordinator.theory.invariants.survival import AllTerminalReliability, NodeResidual, TwoTerminalReliability
+from coordinator.annexes.invariants.connectivity import EdgeConnectivity, SmallestCuts, VertexConnectivity
+from coordinator.annexes.invariants.diagnosability import ConditionalDiagnosability, Diagnosability
+from coordinator.annexes.invariants.structure import StructureConnectivity
+from coordinator.annexes.invariants.survival import AllTerminalReliability, NodeResidual, TwoTerminalReliability
+from coordinator.annexes.invariants.wide_diameter import WideDiameter
+from coordinator.theory.invariants.base import Invariant
+from coordinator.theory.invariants.fault_diameter import FaultDiameter
 
 FIGURES: dict[str, Invariant] = {
     figure.name: figure

@@ -1,8 +1,9 @@
 """Connectivity, and how many sets of nodes attain it."""
 
-from coordinator.theory.connectivity import edge_connectivity, vertex_connectivity
+from coordinator.annexes.invariants.separations import disconnecting
+from coordinator.theory.connectivity import edge_connectivity
 from coordinator.theory.invariants.base import Budget, ClosedForm, FigureNetwork, Invariant, InvariantValue
-from coordinator.theory.invariants.separations import disconnecting
+from coordinator.theory.invariants.fault_diameter import kappa, pay_for_flow
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
@@ -31,7 +32,7 @@ class EdgeConnectivity(Invariant):
     )
 
     def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
-        return edge_connectivity(network.adjacency, lambda: _pay_for_flow(network, budget))
+        return edge_connectivity(network.adjacency, lambda: pay_for_flow(network, budget))
 
 
 class SmallestCuts(Invariant):
@@ -47,21 +48,3 @@ class SmallestCuts(Invariant):
     def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
         # No loss of nodes disconnects a complete network, so there is no cut to count.
         return None if network.complete else disconnecting(network, kappa(network, budget), budget)
-
-
-def kappa(network: FigureNetwork, budget: Budget) -> int:
-    """Return the vertex connectivity; order - 1 for a complete network."""
-    if network.complete:
-        return network.order - 1
-
-    def compute() -> int:
-        return vertex_connectivity(network.adjacency, lambda: _pay_for_flow(network, budget))
-
-    # Several invariants begin with the connectivity, so it is computed once.
-    return int(network.keep("kappa", budget, compute))
-
-
-def _pay_for_flow(network: FigureNetwork, budget: Budget) -> bool:
-    # A flow takes as many searches over the links as there are disjoint paths; most of them end early.
-    budget.spend(0.1 * len(network.links) * network.table.shape[1])
-    return False

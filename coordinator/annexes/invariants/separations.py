@@ -2,13 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
 from coordinator.dependence.bit_rows import packed
 from coordinator.theory.invariants.base import Budget, FigureNetwork
 from coordinator.theory.invariants.node_sets import (
+    MOST_SETS,
     Flags,
     SetBlock,
     any_member,
@@ -20,9 +20,6 @@ from coordinator.theory.invariants.node_sets import (
     sizes,
     unpack,
 )
-
-MOST_SETS: Final = 10**30
-"""Larger numbers of sets count as this number, above every budget: the true number may exceed a float."""
 
 
 @dataclass

@@ -1,20 +1,20 @@
 """The requested figures of a network: their values, and beside them their closed forms."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Final
 
+from coordinator.annexes.invariants.registry import FIGURES
+from coordinator.annexes.invariants.survival import Survival
 from coordinator.theory.invariants.base import (
     LARGEST_NETWORK,
+    LONG_WORK,
     QUICK_WORK,
     Budget,
     FigureNetwork,
+    FigureValue,
     Invariant,
-    InvariantValue,
     NotKnownError,
 )
-from coordinator.theory.invariants.registry import FIGURES
-from coordinator.theory.invariants.survival import Survival
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 
@@ -23,51 +23,14 @@ MOST_WORK: Final = 1e12
 """The largest limit of work: about ten days."""
 
 
-@dataclass(frozen=True)
-class FigureValue:
-    """One figure of one network."""
-
-    figure: str
-    parameter: str
-    """The number or name that the figure is for, such as g; empty for a figure without parameter."""
-    value: InvariantValue
-    """Exact. None where no set of nodes is as the definition wants it, and where `not_computed` gives a reason."""
-    not_computed: str | None
-    closed_form: InvariantValue
-    """The value in the literature, for the last one of several values; None outside its range."""
-    source: str | None
-    survival: dict[float, float] | None
-    """Where the value counts survived sets by size: probability of failure of each element -> probability of survival."""
-
-    @property
-    def title(self) -> str:
-        """The name as tables show it."""
-        name = self.figure.replace("_", " ")
-        letter = FIGURES[self.figure].parameter
-        if not self.parameter:
-            return name
-        return f"{name}, {letter} = {self.parameter}" if len(letter) == 1 else f"{name}, {self.parameter}"
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether the value equals the closed form; None unless both are known."""
-        if self.not_computed is not None or self.closed_form is None:
-            return None
-        # The literature states the last of several values: the one with the most faults or paths.
-        last = self.value[-1] if isinstance(self.value, tuple) else self.value
-        return last == self.closed_form
-
-    def record(self) -> dict[str, object]:
-        """Return the invariant as plain values."""
-        return {**asdict(self), "agrees": self.agrees}
-
-
-def evaluate(topology: Topology, names: Sequence[str] = (), work: float = QUICK_WORK) -> Iterator[FigureValue]:
+def evaluate(topology: Topology, names: Sequence[str] = (), work: float | None = None) -> Iterator[FigureValue]:
     """Return the figures with these names: `NAME`, `NAME:PARAMETER` or `all` (default). `work` limits each
     of them.
 
     Raises ScenarioError (field `figure` or `work`) before anything is computed.
     """
+    if work is None:
+        work = LONG_WORK if names else QUICK_WORK
     if not 0 < work <= MOST_WORK:
         raise ScenarioError("work", work, f"more than 0, at most {MOST_WORK:g}")
     # In the order asked for, each once.
@@ -105,4 +68,20 @@ def _values(topology: Topology, asked: Sequence[tuple[Invariant, str]], work: fl
         # Also for a network that is too large to compute: the literature may know its value.
         closed = figure.closed_form(topology, parameter)
         survival = figure.rates(network, value) if isinstance(figure, Survival) and isinstance(value, tuple) else None
-        yield FigureValue(figure.name, parameter, value, reason, closed and closed[0], closed and closed[1], survival)
+        yield FigureValue(
+            _title(figure, parameter),
+            figure.name,
+            parameter,
+            value,
+            reason,
+            closed and closed[0],
+            closed and closed[1],
+            survival,
+        )
+
+
+def _title(figure: Invariant, parameter: str) -> str:
+    name = figure.name.replace("_", " ")
+    if not parameter:
+        return name
+    return f"{name}, {figure.parameter} = {parameter}" if len(figure.parameter) == 1 else f"{name}, {parameter}"

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb, factorial
 
+from coordinator.annexes.invariants.separations import Separations, separations
 from coordinator.theory.connectivity import node_disjoint_paths
 from coordinator.theory.invariants.base import (
     Budget,
@@ -15,8 +16,7 @@ from coordinator.theory.invariants.base import (
     NumberedFigure,
     OverBudgetError,
 )
-from coordinator.theory.invariants.connectivity import kappa
-from coordinator.theory.invariants.separations import Separations, separations
+from coordinator.theory.invariants.fault_diameter import kappa
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
