@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     # for type checkers alone; the other names come from `register()` of the annexes
     from coordinator.annexes.mpi.api import judge as judge
     from coordinator.annexes.papers.api import reproduce as reproduce
+    from coordinator.annexes.proofs.api import certify as certify
+    from coordinator.annexes.proofs.certificate import Certificate as Certificate
     from coordinator.api.branches import branch
     from coordinator.api.campaigns import Campaign, campaign
-    from coordinator.api.certificates import certify
     from coordinator.api.comparisons import compare
     from coordinator.api.lists import algorithms, faults, topologies
     from coordinator.api.mapping import map  # noqa: A004
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from coordinator.api.sweeps import sweep
     from coordinator.api.verification import verify
     from coordinator.api.watching import watch
-    from coordinator.campaigns.certificate import Certificate
     from coordinator.results.claims import Verdict
     from emunode.errors import (
         ContractError,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Campaign",
-    "Certificate",
     "CollectiveSchedule",
     "ContractError",
     "DeadlineError",
@@ -64,7 +63,6 @@ __all__ = [
     "algorithms",
     "branch",
     "campaign",
-    "certify",
     "compare",
     "faults",
     "map",
@@ -81,7 +79,6 @@ __all__ += merged("names")  # noqa: PLE0605  # type checkers read the imports ab
 _HOMES = {
     "coordinator.api.branches": ("branch",),
     "coordinator.api.campaigns": ("Campaign", "campaign"),
-    "coordinator.api.certificates": ("certify",),
     "coordinator.api.comparisons": ("compare",),
     "coordinator.api.lists": ("algorithms", "faults", "topologies"),
     "coordinator.api.mapping": ("map",),
@@ -91,7 +88,6 @@ _HOMES = {
     "coordinator.api.sweeps": ("sweep",),
     "coordinator.api.verification": ("verify",),
     "coordinator.api.watching": ("watch",),
-    "coordinator.campaigns.certificate": ("Certificate",),
     "coordinator.results.claims": ("Verdict",),
     "emunode.errors": (
         "ContractError", "DeadlineError", "EmulatorError", "FaultError", "FrameError", "RegistrationError", "RuleError",

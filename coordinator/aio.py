@@ -19,7 +19,6 @@ from coordinator.annexes import merged
 from coordinator.api import (
     branches,
     campaigns,
-    certificates,
     comparisons,
     lists,
     mapping,
@@ -43,7 +42,6 @@ __all__ = [
     "algorithms",
     "branch",
     "campaign",
-    "certify",
     "compare",
     "faults",
     "map",
@@ -132,7 +130,6 @@ def network(
 algorithms = as_async(lists.algorithms)
 branch = as_async(branches.branch)
 campaign = as_async(campaigns.campaign)
-certify = as_async(certificates.certify)
 compare = as_async(comparisons.compare)
 faults = as_async(lists.faults)
 map = as_async(mapping.map)  # noqa: A001  # as `coordinator.map`
@@ -142,19 +139,23 @@ topologies = as_async(lists.topologies)
 verify = as_async(verification.verify)
 watch = as_async(watching.watch)
 
-__all__ += merged("names")  # noqa: PLE0605
+_FUNCTIONS = {name: target for name, target in merged("names").items() if name.islower()}
+"""The functions that annexes add to the Python API; a capital letter begins a class, which is the same here."""
+__all__ += _FUNCTIONS  # noqa: PLE0605
 
 if TYPE_CHECKING:
     from coordinator.annexes.mpi import api as mpi
     from coordinator.annexes.papers import api as papers
+    from coordinator.annexes.proofs import api as proofs
 
     judge = as_async(mpi.judge)
     reproduce = as_async(papers.reproduce)
+    certify = as_async(proofs.certify)
 else:
 
     def __getattr__(name):
         """Return the async form of a function that an annex adds to `coordinator`."""
-        if name in merged("names"):
-            value = globals()[name] = as_async(load(merged("names")[name]))
+        if name in _FUNCTIONS:
+            value = globals()[name] = as_async(load(_FUNCTIONS[name]))
             return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

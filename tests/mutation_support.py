@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from coordinator.annexes.proofs.archive import Packed, files_of, zipped
+from coordinator.annexes.proofs.certificate_archive import pack_certificate
+from coordinator.annexes.proofs.checker.check import verify_certificate
 from coordinator.batch.derived import derived_claims
-from coordinator.execution.archive import Packed, files_of, zipped
-from coordinator.execution.certificate_archive import pack_certificate
-from coordinator.execution.certificates.check import verify_certificate
 from coordinator.execution.drive import ExecutionResult
 from coordinator.execution.run import summarize
 from coordinator.history.journal import RECORD, Journal, table

@@ -92,7 +92,9 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.__main__": {"coordinator.cli"},
     "coordinator.annexes.invariants": {"coordinator.cli"},
     "coordinator.annexes.mpi": {"coordinator.cli"},
+    "coordinator.annexes.orders": {"coordinator.cli"},
     "coordinator.annexes.papers": {"coordinator.cli"},
+    "coordinator.annexes.proofs": {"coordinator.cli"},
 }
 FACES: Final = ("coordinator", "coordinator.aio")
 """The modules that tell type checkers, and nothing else, what annexes add to the Python API."""
@@ -102,6 +104,7 @@ SHELLS: Final = (
     "coordinator.__main__",
     "coordinator.aio",
     "coordinator.api",
+    "coordinator.annexes.proofs",
     "coordinator.campaigns",
     "coordinator.cli",
     "coordinator.execution",
@@ -136,6 +139,7 @@ SHELLS: Final = (
     "coordinator.annexes.mpi.mpich",
     "coordinator.annexes.mpi.program",
     "coordinator.networks",
+    "coordinator.annexes.orders",
     "coordinator.annexes.papers.api",
     "coordinator.annexes.papers.command",
     "coordinator.annexes.papers.run_store",
@@ -159,7 +163,7 @@ ONLY_IN_SHELLS: Final = {
 }  # fmt: skip
 
 ONLY_IN_ONE_MODULE: Final = {"docker": "coordinator.networks.launchers.docker", "msgpack": "emunode.net.wire"}
-NAME_KINDS: Final = ("coordinator.execution.certificates.paths",)
+NAME_KINDS: Final = ("coordinator.annexes.proofs.checker.paths",)
 """The modules outside `emunode.faults` that name kinds of fault: the checker of certificates alone. It shares no code with
 what made them, and so has a list of its own of what each kind does. All others ask for effects."""
 KINDS_OF_FAULT: Final = frozenset(kind.__name__ for kind in _below(Fault)) - {"NodeFault", "LinkFault"}

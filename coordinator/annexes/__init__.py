@@ -28,6 +28,15 @@ class Annex(NamedTuple):
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
     "mpi": ("coordinator judge", "coordinator.judge", "verify the history of other software"),
     "invariants": ("coordinator graph", "figures of a network"),
+    "orders": ("certify --every-order", "run --order"),
+    "proofs": (
+        "coordinator certify",
+        "coordinator pack",
+        "coordinator.Certificate",
+        "coordinator.certify",
+        "the check of a certificate",
+        "the archive of a run",
+    ),
     "papers": ("coordinator reproduce", "coordinator.reproduce"),
 }
 """The names that an annex brings: commands, names of the Python API, and calls, as `register()` states them."""

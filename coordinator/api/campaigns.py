@@ -15,7 +15,6 @@ from coordinator.api.options import FaultTexts, as_list, require_number, scenari
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.batch_trials import CampaignSession
-from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.engines import Engine
 from coordinator.campaigns.fault_coverage import coverage_of
 from coordinator.campaigns.field_figures import FIELD_FIGURES, INFORMED
@@ -26,6 +25,7 @@ from coordinator.campaigns.process_figures import process_rows
 from coordinator.campaigns.residual import Residual, residuals
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.session import run_campaign
+from coordinator.campaigns.shrink import smallest_failure
 from coordinator.campaigns.store import FinishedTrials, Store
 from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
 from coordinator.history.run_directory import temporary_prefix

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import polars as pl
 
+from coordinator.annexes import annex_function
 from coordinator.api.contradictions import contradictions_named
 from coordinator.api.forks import require_usable
 from coordinator.api.panels import Panel, panel_of_run, shown_panels
@@ -17,7 +18,6 @@ from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, 
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
 from coordinator.api.threads import call
-from coordinator.execution.archive import archive_of, pack, write_archive
 from coordinator.execution.branch import Origin, branch_folder
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
@@ -406,10 +406,8 @@ class Run(Judged):
         """
         if self._kept_log is not None:
             raise ScenarioError("run", self.name, "this run comes from a pickle; pack it in the process that ran it")
-        if isinstance(self._result, MemoryRun):
-            write_archive(archive_of(self._result), Path(file))
-        else:
-            pack(self.data.path, Path(file))
+        pack = annex_function("the archive of a run")
+        pack(self._result if isinstance(self._result, MemoryRun) else self.data.path, Path(file))
         return Path(file)
 
     # --- display -------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from coordinator.campaigns.sweep import ROWS
 from coordinator.campaigns.trial_runner import Trial, TrialRunner
 from coordinator.campaigns.verify_campaign import is_finished, verify_records
 from coordinator.campaigns.verify_sweep import verify_sweep
-from coordinator.execution.certificates.check import verify_certificate
 from coordinator.execution.inevitable import inevitable_from
 from coordinator.execution.untrusted import require_verifiable
 from coordinator.execution.verification import UnreadableError, Verification
@@ -100,7 +99,8 @@ def verify(run: Run | Path | str) -> Verification:
     if not isinstance(run, Run):
         path = Path(run)
         if path.is_file():
-            return verify_certificate(path)
+            certified: Verification = annex_function("the check of a certificate")(path)
+            return certified
         if exists(path / GRID):
             return verify_campaign(path)
         if exists(path / ROWS):

@@ -6,11 +6,18 @@ messages. The result fails in the same way as the given scenario, and no single 
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import TextIO
 
+import trio
+
+from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
+from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_sets import REPAIRS, on_links
 from coordinator.scenario.model import Scenario, make_scenario
-from emunode.errors import ScenarioError
+from emunode.errors import RunError, ScenarioError
+from emunode.logging import logging_to
 
 MOST_TRIALS = 400
 SPEC = re.compile(r"(?P<kind>[a-z-]+):(?P<where>.+?)(?P<argument>:[0-9.]+)?@(?P<first>\d+)(?P<last>-\d+)?")
@@ -90,3 +97,35 @@ def _simpler(spec: str) -> Iterator[str]:
     if first > 1:
         yield f"{kind}:{where}{argument}@1{last}"
         yield f"{kind}:{where}{argument}@{first - 1}{last}"
+
+
+HERE = {"driver": "memory", "ranks_per_host": "auto"}
+
+
+def in_memory(scenario: Scenario) -> Scenario:
+    """Return the scenario on the memory driver, where it has the same history."""
+    return scenario.model_copy(update=HERE)
+
+
+def smallest_failure(scenario: Scenario, fails: Callable[[TrialResult], bool], log: TextIO) -> Scenario:
+    """Reduce a failing scenario, in memory if it fails there too. An interrupt returns the scenario as it is."""
+    requested = {name: getattr(scenario, name) for name in HERE}
+
+    async def still_fails(simpler: Scenario) -> bool:
+        async with TrialRunner([simpler], log) as runner:
+            try:
+                return fails(await runner.trial(Trial(0, (), simpler.seed)))
+            except RunError:
+                return False
+
+    async def reduce(stop: InterruptGuard) -> Scenario:
+        smallest = scenario
+        with trio.CancelScope() as scope:
+            stop.cancels(scope)
+            here = in_memory(scenario)
+            # In memory trials are much faster, but a failure of the driver itself may not show there.
+            smallest = await shrink(here if await still_fails(here) else scenario, still_fails)
+        return smallest.model_copy(update=requested)
+
+    with InterruptGuard() as stop, logging_to(log):
+        return trio.run(partial(reduce, stop))

@@ -24,10 +24,6 @@ CORE_COMMANDS = {
     "serve": ("serve:serve_command", "Wait for hosts that are started elsewhere, then run a scenario on them."),
     "campaign": ("campaign:campaign_command", "Run many trials over a grid of scenarios and faults."),
     "sweep": ("sweep:sweep_command", "Run algorithms over networks and sizes, and draw a metric with its lower bound."),
-    "certify": (
-        "certify:certify_command",
-        "Decide every set of faults up to symmetry, or find a smallest counterexample.",
-    ),
     "verify": ("verify:verify_command", "Check stored runs, campaigns, sweeps and certificate files."),
     "check": (
         "check:check_command",
@@ -36,7 +32,6 @@ CORE_COMMANDS = {
     "report": ("report:report_command", "Draw the report of a stored run again."),
     "open": ("runs:open_command", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_command", "Compare stored runs: what differs in their scenarios, metrics and claims."),
-    "pack": ("pack:pack_command", "Write a run or a certificate into one archive that others can judge."),
     "export": (
         "export:export_command",
         "Write a network, its trees, a schedule or figures for papers and other programs.",

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from coordinator.annexes import annex_function
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import PageParameters, RunOutputFlags, as_command
 from coordinator.cli.run_flags import PageFlags, RunOutput
@@ -49,10 +50,9 @@ def run(
     if order is not None:
         # A parser gives a record for each group of flags, or none; all flags are empty unless they are given.
         others = {name for each in (page, output) if each for name, value in asdict(each).items() if value}
-        from coordinator.cli.orders import run_order  # noqa: PLC0415  # most runs do without
-
         alone = not (scenario or join_seconds or origin or others - {"json"})
-        return run_order(order, flags, alone=alone, as_json="json" in others)
+        status: int = annex_function("run --order")(order, flags, alone=alone, as_json="json" in others)
+        return status
     from coordinator.cli.execute import run_scenario  # noqa: PLC0415  # `--help` does without
 
     return run_scenario(scenario, flags, join_seconds, page or PageFlags(), output or RunOutput(), origin)

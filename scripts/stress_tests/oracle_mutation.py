@@ -66,7 +66,7 @@ def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
 
 def change_certificate(times: int, number: int) -> Attempt:
     """Change one value of a certificate; `times` such changes, or all for 0."""
-    from tests.coordinator.execution.test_certificate_archive import CERTIFICATES, stored
+    from tests.annexes.proofs.test_certificate_archive import CERTIFICATES, stored
     from tests.mutation_support import certificate_disagreements, one_value_forgeries
 
     name = list(CERTIFICATES)[number]
@@ -92,7 +92,7 @@ def run_section(budget: Budget) -> Iterator[Row]:
     faulty = [scenario for scenario in scenarios if "fault=" in scenario]
     row.run_all(partial(change_faulty_rows, faulty), range(0, len(faulty), budget.times(1, 60)), processes=2)
     yield row
-    from tests.coordinator.execution.test_certificate_archive import CERTIFICATES
+    from tests.annexes.proofs.test_certificate_archive import CERTIFICATES
 
     row = Row("certificates with one wrong value")
     row.run_all(

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from coordinator.annexes.proofs.certify import Certifier, exhaustive_fault_sets
 from coordinator.batch.exactness import why_untraceable
-from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets
 from coordinator.cli.result import show_result
 from coordinator.execution.sinks import FinishedRun
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun

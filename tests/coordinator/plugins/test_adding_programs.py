@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import coordinator
-from coordinator.execution.archive import archive_of, files_of, zipped
+from coordinator.annexes.proofs.archive import archive_of, files_of, zipped
 from coordinator.execution.verify import verify
 from coordinator.scenario.programs import allow_program
 from emunode.algorithms.program_process import ALLOWED

@@ -9,11 +9,11 @@ from random import Random
 import polars as pl
 import pytest
 
+from coordinator.annexes.proofs.batch_certifier import BitRowEngine
+from coordinator.annexes.proofs.certificate import Certificate
+from coordinator.annexes.proofs.certify import CertificateEngine, Certifier, MessageEngine, exhaustive_fault_sets
+from coordinator.annexes.proofs.cut_certifier import CutEngine, NotProvableError
 from coordinator.batch.exactness import why_inexact
-from coordinator.campaigns.batch_certifier import BitRowEngine
-from coordinator.campaigns.certificate import Certificate
-from coordinator.campaigns.certify import CertificateEngine, Certifier, MessageEngine, exhaustive_fault_sets
-from coordinator.campaigns.cut_certifier import CutEngine, NotProvableError
 from coordinator.live.theory import Predictor
 from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict

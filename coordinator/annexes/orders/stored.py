@@ -1,0 +1,61 @@
+"""An order of events in a file: it is run again with the scenario that it belongs to."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from coordinator.annexes.orders.result import EVERYWHERE, EventOrder, EveryOrder, LocalEvent
+from coordinator.history.run_directory import replace_file
+from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.named import values_of_file
+from coordinator.stored.reading import RefusedError, read_json
+from coordinator.stored.version import VERSION_KEY, require_version
+from emunode import __version__
+from emunode.errors import ScenarioError
+
+FIELD: Final = "order"
+EVENTS: Final = ("order", "turn", "packet", "report", "rank")
+
+
+def write_order(found: EveryOrder, scenario: Scenario, path: Path) -> bool:
+    """Write the order that deviates, with its scenario; return whether there is one. ScenarioError (field `order`)."""
+    if found.deviation is None or found.deviation.order is None:
+        return False
+    order = found.deviation.order
+    values = {
+        "scenario": scenario.model_dump(mode="json", exclude_defaults=True),
+        "place": order.place,
+        "time": order.time,
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({VERSION_KEY: __version__, **values, "events": order.events}, indent=1) + "\n"
+        replace_file(path, text, named=True)
+    except OSError as error:
+        raise ScenarioError(FIELD, str(path), f"it cannot be written: {error.strerror}") from None
+    return True
+
+
+def read_order(path: Path) -> tuple[Scenario, EventOrder]:
+    """Return the scenario and the order in a file; ScenarioError (field `order`) for anything else."""
+    try:
+        values = read_json(path)
+        if not isinstance(values, dict) or not isinstance(values.get("scenario"), dict):
+            raise ScenarioError(FIELD, str(path), "expected a file that `certify --every-order` has written")
+        require_version(values, FIELD, path)
+    except (OSError, ValueError, RefusedError) as error:
+        raise ScenarioError(FIELD, str(path), f"it cannot be read: {error}") from None
+    place, time, events = (values.get(name) for name in ("place", "time", "events"))
+    if type(place) is not int or place < EVERYWHERE or type(time) is not int or not isinstance(events, list):
+        raise ScenarioError(FIELD, str(path), "expected place and time as whole numbers, and a list of events")
+    scenario = make_scenario(values_of_file(values["scenario"], path.parent))
+    return scenario, EventOrder(place, [_events(step, path) for step in events], time)
+
+
+def _events(step: object, path: Path) -> tuple[LocalEvent, ...]:
+    if not isinstance(step, list):
+        raise ScenarioError(FIELD, str(path), "expected the events of each step as a list")
+    for event in step:
+        if not isinstance(event, list) or len(event) != 2 or event[0] not in EVENTS or type(event[1]) is not int:
+            raise ScenarioError(FIELD, f"{event!r:.80}", f"expected an event: one of {', '.join(EVENTS)}, and a number")
+    return tuple((name, number) for name, number in step)

@@ -1,0 +1,70 @@
+"""Orders in files: written, read and refused."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.annexes.orders.every_order import every_order
+from coordinator.annexes.orders.stored import read_order, write_order
+from coordinator.scenario.plugins import load_plugins
+from emunode.errors import ScenarioError
+from emunode.host.placement import Placement
+from tests.command_line import ROOT
+from tests.scenarios import Case
+from tests.support import forget_plugins
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Path]:
+    (plugin,) = load_plugins([str(ROOT / "tests" / "plugins" / "noted.py")])
+    case = Case("hypercube:2 broadcast noted-module", plugin=(plugin,))
+    found = every_order(case.plan, placement=Placement(4, 1))
+    path = tmp_path / "made" / "order.json"
+    assert write_order(found, case.scenario, path)
+    assert found.deviation is not None
+    assert read_order(path) == (case.scenario, found.deviation.order)
+    yield path
+    forget_plugins()
+
+
+def test_an_order_is_run_again(written: Path) -> None:
+    scenario, order = read_order(written)
+    again = every_order(Case(scenario.model_dump(exclude_defaults=True)).plan, placement=Placement(4, 1), only=order)
+    assert again.deviation is not None
+    assert again.deviation.order == order
+    assert again.executions < 14
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("events", [[["order", 0]], [["turn", "x"]]], "expected an event"),
+        ("events", [3], "as a list"),
+        ("events", 3, "a list of events"),
+        ("place", -2, "whole numbers"),
+        ("time", 0.5, "whole numbers"),
+        ("scenario", None, "certify --every-order"),
+    ],
+)
+def test_a_malformed_file_is_refused(name: str, value: Any, reason: str, written: Path) -> None:
+    written.write_text(json.dumps({**json.loads(written.read_text()), name: value}))
+    with pytest.raises(ScenarioError, match=reason):
+        read_order(written)
+
+
+def test_an_order_that_cannot_be_is_refused(written: Path) -> None:
+    values = json.loads(written.read_text())
+    values["events"][1].reverse()
+    written.write_text(json.dumps(values))
+    scenario, order = read_order(written)
+    with pytest.raises(ScenarioError, match="cannot have its events in this order"):
+        every_order(Case(scenario.model_dump(exclude_defaults=True)).plan, placement=Placement(4, 1), only=order)
+
+
+def test_a_run_without_deviation_has_no_order(tmp_path: Path) -> None:
+    case = Case("hypercube:2 broadcast sbt")
+    assert not write_order(every_order(case.plan), case.scenario, tmp_path / "order.json")
+    assert not (tmp_path / "order.json").exists()
