@@ -20,6 +20,8 @@ OFF_SWITCH: Final = "EMUNODE_LAUNCHER"
 """Set to `none`, a process takes no place from its environment."""
 JOIN_FILE: Final = "EMUNODE_JOIN_FILE"
 """The path of the join file. A path is no secret; the token is in the file, and never in the environment."""
+JOINS: Final = "joins"
+"""The folder of join files in the state folder."""
 MOST_JOIN_BYTES: Final = 8192
 
 
@@ -108,9 +110,14 @@ class JoinFile(NamedTuple):
 
     path: Path
 
+    @property
+    def unfinished(self) -> Path:
+        """The file that takes the place of this one once it is written; `coordinator clean` knows such names."""
+        return self.path.with_name(f".partial-{os.getpid()}-{self.path.name}")
+
     def write(self, coordinator: str, token: bytes) -> None:
         """Write the file, in place of one that an earlier run has left; RunError if that fails."""
-        fresh = self.path.with_name(f".{self.path.name}-{os.getpid()}")
+        fresh = self.unfinished
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             fresh.unlink(missing_ok=True)
@@ -150,7 +157,7 @@ def join_file_of(environment: Mapping[str, str], job: str) -> JoinFile | None:
 
 def job_join_file(job: str) -> JoinFile:
     """Return the join file of a job of a scheduler, in the state folder that its nodes share."""
-    return JoinFile(state_folder() / "joins" / f"{Path(job).name}.json")
+    return JoinFile(state_folder() / JOINS / f"{Path(job).name}.json")
 
 
 def endpoint_of(text: str) -> tuple[str, int]:

@@ -24,19 +24,20 @@ KNOWN: Final = {"Secret": "v1", "Service": "v1", "Job": "batch/v1"}
 
 @dataclass
 class Pod:
-    """A pod and its process."""
+    """A pod and the processes of its containers."""
 
     name: str
     job: str
     index: int | None
     folder: Path
-    running: Running
+    containers: dict[str, Running]
+    mounts: dict[str, Path]
 
     @property
     def phase(self) -> str:
         """The phase of the pod, as Kubernetes names it."""
-        status = self.running.process.poll()
-        return "Running" if status is None else "Succeeded" if status == 0 else "Failed"
+        statuses = [running.process.poll() for running in self.containers.values()]
+        return "Running" if None in statuses else "Failed" if any(statuses) else "Succeeded"
 
 
 @dataclass
@@ -68,15 +69,16 @@ class FakeKubelet:
         if kind == "Job":
             pods = [pod for pod in self.pods if pod.job == document["metadata"]["name"]]
             for pod in pods:
-                if pod.phase == "Running":
-                    pod.running.process.send_signal(signal.SIGTERM)
+                for running in pod.containers.values():
+                    if running.process.poll() is None:
+                        running.process.send_signal(signal.SIGTERM)
             deadline = time.monotonic() + 10
-            for pod in pods:
+            for process in (running.process for pod in pods for running in pod.containers.values()):
                 try:
-                    pod.running.process.wait(max(deadline - time.monotonic(), 0))
+                    process.wait(max(deadline - time.monotonic(), 0))
                 except subprocess.TimeoutExpired:
-                    pod.running.process.kill()
-                    pod.running.process.wait()
+                    process.kill()
+                    process.wait()
 
     def job_state(self, name: str) -> Mapping[str, int]:
         """Return the number of pods of a job by phase."""
@@ -91,14 +93,28 @@ class FakeKubelet:
             time.sleep(0.05)
         return self.job_state(name)
 
+    def wait_for_container(self, job: str, name: str) -> None:
+        """Wait until a container of the only pod of a job has ended."""
+        (pod,) = (pod for pod in self.pods if pod.job == job)
+        pod.containers[name].process.wait(SECONDS)
+
+    def execute(self, job: str, name: str, line: str) -> bytes:
+        """Execute a command in a container of the only pod of a job, as `kubectl exec`; the container has to run."""
+        (pod,) = (pod for pod in self.pods if pod.job == job)
+        assert pod.containers[name].process.poll() is None, "cannot execute a command in a container that has ended"
+        words = [self._translated(word, pod.mounts) for word in line.split()]
+        return subprocess.run(words, stdout=subprocess.PIPE, check=True, timeout=SECONDS).stdout
+
     def output(self, name: str) -> str:
         """Return the output of the pods of a job."""
-        return "\n".join(pod.running.out + pod.running.err for pod in self.pods if pod.job == name)
+        found = (running for pod in self.pods if pod.job == name for running in pod.containers.values())
+        return "\n".join(running.out + running.err for running in found)
 
     def close(self) -> None:
         """Kill everything that runs."""
         for pod in self.pods:
-            pod.running.close()
+            for running in pod.containers.values():
+                running.close()
 
     # --- pods --------------------------------------------------------------------------------------------------------
 
@@ -116,12 +132,16 @@ class FakeKubelet:
         name = job if index is None else f"{job}-{index}"
         folder = self.folder / name
         folder.mkdir()
-        (container,) = spec["containers"]
-        mounts = self._mount(folder, spec["volumes"], container["volumeMounts"])
-        variables = self._variables(container.get("env", ()), index)
-        words = [self._translated(self._expanded(word, variables), mounts) for word in container["command"]]
-        running = Running(folder, [sys.executable, "-m", *words], **variables, XDG_STATE_HOME=folder / "state")
-        self.pods.append(Pod(name, job, index, folder, running))
+        containers = spec["containers"]
+        mounts = self._mount(folder, spec["volumes"], containers[0]["volumeMounts"])
+        pod = Pod(name, job, index, folder, {}, mounts)
+        for container in containers:
+            assert container["volumeMounts"] == containers[0]["volumeMounts"]
+            variables = self._variables(container.get("env", ()), index)
+            words = [self._translated(self._expanded(word, variables), mounts) for word in container["command"]]
+            program = words if words[0] == "sh" else [sys.executable, "-m", *words]
+            pod.containers[container["name"]] = Running(folder, program, **variables, XDG_STATE_HOME=folder / "state")
+        self.pods.append(pod)
 
     def _mount(
         self, folder: Path, volumes: Sequence[Mapping[str, Any]], mounts: Sequence[Mapping[str, Any]]
@@ -168,6 +188,10 @@ class FakeKubelet:
                 free = self._ports.setdefault(port, free_port())
                 word = re.sub(rf"\b{re.escape(name)}:{port}\b", f"127.0.0.1:{free}", word)
                 word = word.replace(f"0.0.0.0:{port}", f"127.0.0.1:{free}")
+        if " " in word:  # a script
+            for mounted, folder in mounts.items():
+                word = word.replace(f" {mounted}/", f" {folder}/")
+            return word
         name, separator, path = word.partition("=")
         for mounted, folder in mounts.items():
             if path == mounted or path.startswith(f"{mounted}/"):

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Unpack
 
 import polars as pl
@@ -28,7 +27,7 @@ from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.shrink import smallest_failure
 from coordinator.campaigns.store import FinishedTrials, Store
 from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
-from coordinator.history.run_directory import temporary_prefix
+from coordinator.history.run_directory import temporary_folder
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
 from coordinator.reports import pgfplots
@@ -414,8 +413,8 @@ def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
     if not isinstance(net.topology, TableTopology):
         yield net.values
         return
-    with TemporaryDirectory(prefix=temporary_prefix()) as folder:
-        kept = keep_network(net.topology, Path(folder))
+    with temporary_folder() as folder:
+        kept = keep_network(net.topology, folder)
         yield {**net.values, **kept, "topology": f"file:{folder}/{str(kept['topology']).removeprefix('file:')}"}
 
 

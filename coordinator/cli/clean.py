@@ -1,35 +1,53 @@
 """`coordinator clean`."""
 
-from importlib import import_module
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, as_command
-from coordinator.history.run_directory import remove_abandoned
-from coordinator.networks.launchers.records import orphans
-from coordinator.scenario.drivers import DRIVERS
+from coordinator.maintenance.leftovers import leftovers
+from emunode.errors import RunError
 from emunode.terminal import say
 
 
-def clean(*, json: JsonFlag = False) -> None:
-    """Remove what killed runs left behind.
+def clean(
+    *,
+    everywhere: Annotated[bool, Parameter(help="also of runs in other folders: everything of this user")] = False,
+    dry_run: Annotated[bool, Parameter(help="only list what would be removed")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Remove what killed runs of this folder have left.
 
-    That is unfinished run directories, containers, container networks and jobs of Slurm. Runs in progress are not touched.
+    A run belongs to this folder if it was started here, or if its files lie here or in runs/. Removed are unfinished run
+    directories and files (.partial-*), temporary folders, token files that `serve` has created, join files in the state
+    folder, containers and their networks, and jobs of Slurm. What runs in progress have stays, and so does everything
+    that was started on another machine.
 
     Examples:
+      coordinator clean --dry-run
       coordinator clean
-      coordinator clean --json
+      coordinator clean --everywhere
     """
-    removed = [str(path) for path in remove_abandoned()]
-    try:
-        for record in orphans():
-            # Only here: the Docker client takes 0.2 s to import, and most machines have no containers to remove.
-            launcher = import_module(str(DRIVERS[record.driver].launcher))
-            removed += launcher.sweep(record)
-    finally:  # list the folders that were removed even if the container engine does not answer
-        if not json:
-            say("\n".join(f"removed {each}" for each in removed) or "nothing to clean")
+    every = leftovers()
+    chosen = [each for each in every if everywhere or each.here]
+    names, problems = [], []
+    for each in chosen:
+        try:
+            names += each.names() if dry_run else each.remove()
+        except RunError as error:  # what others have left is removed nevertheless
+            problems.append(str(error))
+    elsewhere = sum(bool(each.files or each.has_objects) for each in every if each not in chosen)
     if json:
-        print_json({"removed": removed})
+        print_json({"would_remove" if dry_run else "removed": names, "elsewhere": elsewhere})
+    else:
+        verb = "would remove" if dry_run else "removed"
+        for line in [f"{verb} {name}" for name in names] or ["nothing to clean"] * (not problems):
+            say(line)
+        if elsewhere:
+            say(f"{elsewhere} more in other folders: coordinator clean --everywhere --dry-run lists them")
+    if problems:
+        raise RunError("; ".join(problems))
 
 
 clean_command = as_command(clean)

@@ -10,6 +10,7 @@ from coordinator.annexes import annex_function
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import PageParameters, RunOutputFlags, as_command
 from coordinator.cli.run_flags import PageFlags, RunOutput
+from coordinator.scenario.drivers import join_defaults
 
 
 def run(
@@ -18,7 +19,7 @@ def run(
     flags: ScenarioFlags = None,
     join_seconds: Annotated[
         str | None,
-        Parameter(metavar="TIME", help="how long to wait for the next host; default: 60s, and 2s more per container"),
+        Parameter(metavar="TIME", help=f"how long to wait for the next host; default: {join_defaults()}"),
     ] = None,
     origin: Annotated[
         str | None,

@@ -7,18 +7,17 @@ incomplete run never has the name of a run.
 import contextlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from coordinator.stored.writing import PARTIAL, FileContent, partial_of
-from coordinator.stored.writing import replace_file as replace_unnoted
+from coordinator.stored.left_behind import TEMPORARY, noted, partial_of
 from emunode.errors import ScenarioError
-from emunode.state_folder import state_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 LATEST = "latest"
 """The link in a folder of runs to the newest of them."""
-REPRODUCE = "coordinator-reproduce-"
-"""Prefix of the folders of `reproduce` in the temporary folder; the process id follows."""
 PROCESS_FAULT = "process fault"
 """The event of a line of the log about a process that a fault has killed, stopped, continued or restarted."""
 TAIL_BYTES = 16 * 1024
@@ -58,7 +55,8 @@ class RunDirectory:
         self._requested = str(out or self.final)
         self._made: list[Path] = []
         # Same parent folder, so that the final rename stays within one file system.
-        self.path = self.final.parent / f"{PARTIAL}{os.getpid()}-{self.final.name}"
+        self.path = self.final.parent / partial_of(self.final).name
+        self._noted = contextlib.ExitStack()
 
     def make(self) -> None:
         """Create the folder; ScenarioError if that fails. `discard` removes whatever an interrupted call created."""
@@ -68,9 +66,8 @@ class RunDirectory:
                 raise ScenarioError("out", self._requested, "it exists and is not an empty directory")
             # Remembered, so that a failed run leaves no empty folders behind.
             self._made = [parent for parent in self.path.parents if not parent.exists()]
-            if not self._links_latest:
-                # Before the folder exists: a kill in between must not leave it without a note.
-                _write_note(self.path)
+            # Before the folder exists: a kill in between must not leave it without a note.
+            self._noted.enter_context(noted(self.path, *self._made))
             self.path.mkdir(parents=True)
         except OSError as error:
             raise ScenarioError("out", self._requested, f"it cannot be created: {error.strerror}") from None
@@ -97,10 +94,12 @@ class RunDirectory:
         self.path.rename(self.final)
         if self._links_latest:
             # A link is replaced by renaming another one over it: there is always a `latest`.
-            link = self.final.parent / f"{PARTIAL}{os.getpid()}-latest"
-            link.unlink(missing_ok=True)
-            link.symlink_to(self.final.name)
-            link.replace(self.final.parent / LATEST)
+            latest = self.final.parent / LATEST
+            link = latest.with_name(partial_of(latest).name)
+            with noted(link):
+                link.unlink(missing_ok=True)
+                link.symlink_to(self.final.name)
+                link.replace(latest)
 
     def log_tail(self, lines: int = 3) -> str:
         """Return the last events of the log, one per line; empty for an empty log."""
@@ -115,25 +114,11 @@ class RunDirectory:
     def discard(self) -> None:
         """Remove an unfinished folder and the folders created for it; a finished run stays."""
         shutil.rmtree(self.path, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            _note(self.path).unlink(missing_ok=True)
+        self._noted.close()
         with contextlib.suppress(OSError):  # not empty: this run or another one is in it
             # From the innermost folder outwards.
             for parent in self._made:
                 parent.rmdir()
-
-
-def replace_file(path: Path, content: FileContent, *, named: bool = False) -> None:
-    """Replace a file as a whole; `clean` finds the partial file of a killed process. OSError if the file cannot be
-    replaced.
-    """
-    partial = partial_of(path)
-    _write_note(partial)
-    try:
-        replace_unnoted(path, content, named=named)
-    finally:
-        with contextlib.suppress(OSError):
-            _note(partial).unlink(missing_ok=True)
 
 
 def last_events(log: str, lines: int = 3) -> str:
@@ -160,68 +145,13 @@ def stamp_of_now() -> str:
     return _stamp(datetime.now(UTC))
 
 
-def temporary_prefix() -> str:
-    """Return the prefix of the temporary folders of this process; `clean` finds their owner by it."""
-    return f"{REPRODUCE}{os.getpid()}-"
-
-
-def abandoned(root: Path = RUNS) -> list[Path]:
-    """List partial folders below `root` and beside `--out`, and temporary folders of `reproduce`, whose process has
-    ended.
-    """
-    noted = [path for path in map(_noted, _notes()) if path is not None and os.path.lexists(path)]
-    partial = [path for path in (*sorted(root.rglob(f"{PARTIAL}*")), *noted) if _is_gone(path, PARTIAL)]
-    temporary = sorted(Path(gettempdir()).glob(f"{REPRODUCE}*"))
-    mine = [path for path in temporary if _is_gone(path, REPRODUCE) and path.lstat().st_uid == os.getuid()]
-    return [*dict.fromkeys(partial), *mine]
-
-
-def remove_abandoned() -> list[Path]:
-    """Remove the abandoned folders, and notes of folders that no longer exist; returns the removed paths."""
-    removed = []
-    for path in abandoned():
-        with contextlib.suppress(FileNotFoundError):  # another `clean` removed it first
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-            removed.append(path)
-    for note in _notes():
-        noted = _noted(note)
-        if noted is None or (_is_gone(noted, PARTIAL) and not os.path.lexists(noted)):
-            note.unlink(missing_ok=True)
-    return removed
-
-
-def _is_gone(path: Path, prefix: str) -> bool:
-    """Return whether the process in the name of a folder has ended."""
-    # A process id may be reused; that only delays the clean-up.
-    pid = path.name.removeprefix(prefix).split("-")[0]
-    return path.name.startswith(prefix) and pid.isdigit() and not Path("/proc", pid).exists()
-
-
-def _note(partial: Path) -> Path:
-    name = blake2b(bytes(partial), digest_size=8).hexdigest()
-    return state_folder() / "partial" / name
-
-
-def _write_note(partial: Path) -> None:
-    """Note a folder outside runs/ that `clean` would not find otherwise; an unwritable state folder is ignored."""
-    with contextlib.suppress(OSError):
-        note = _note(partial)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_bytes(bytes(partial))
-
-
-def _notes() -> list[Path]:
-    return sorted((state_folder() / "partial").glob("*"))
-
-
-def _noted(note: Path) -> Path | None:
-    """Return the partial folder in a note; None for files that are not such notes."""
-    try:
-        path = Path(os.fsdecode(note.read_bytes()))
-    except OSError:
-        return None
-    # The name of a note is the hash of its content: other files are not believed.
-    return path if path.is_absolute() and path.name.startswith(PARTIAL) and _note(path) == note else None
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a new folder in the temporary folder; `clean` removes it if this process is killed."""
+    path = Path(gettempdir()) / f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
+    with noted(path):
+        path.mkdir(mode=0o700)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)

@@ -6,12 +6,12 @@ import os
 import resource
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator.history.run_directory import RUNS, abandoned, stamp_of_now
-from coordinator.networks.launchers.records import orphans
+from coordinator.history.run_directory import RUNS, stamp_of_now
+from coordinator.maintenance.leftovers import Leftover, leftovers
 from coordinator.planning.machine import (
     RESERVED_DESCRIPTORS,
     descriptor_limit,
@@ -155,11 +155,18 @@ def _cores() -> CheckResult:
 
 
 def _leftovers() -> CheckResult:
-    folders, containers = len(abandoned()), len(orphans())
-    if folders or containers:
-        seen = f"of killed runs: unfinished folders: {folders}, runs with containers: {containers}"
-        return CheckResult("leftovers", "limit", seen, "coordinator clean")
-    return CheckResult("leftovers", "good", "none")
+    found = [each for each in leftovers() if each.files or each.has_objects]
+    here, elsewhere = (_counts([each for each in found if each.here == wanted]) for wanted in (True, False))
+    seen = [f"{counts} {where}" for counts, where in ((here, "of this folder"), (elsewhere, "of others")) if counts]
+    if not seen:
+        return CheckResult("leftovers", "good", "none")
+    remedy = "coordinator clean --everywhere" if elsewhere else "coordinator clean"
+    return CheckResult("leftovers", "limit", f"of killed runs: {'; '.join(seen)}", remedy)
+
+
+def _counts(found: Sequence[Leftover]) -> str:
+    files, runs = sum(len(each.files) for each in found), sum(each.has_objects for each in found)
+    return f"{files} files and folders, {runs} runs with containers or jobs" if found else ""
 
 
 def _runs() -> CheckResult:

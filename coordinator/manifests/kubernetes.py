@@ -24,6 +24,10 @@ MEBIBYTE: Final = 1 << 20
 HOST_MEBIBYTES: Final = 64
 """An interpreter with everything imported, without ranks and links."""
 COORDINATOR_MEBIBYTES: Final = 256
+RESULTS: Final = "results"
+"""The container beside the coordinator that keeps the pod, and with it the run directory, until the directory is fetched."""
+KEEP: Final = "trap exit TERM; until [ -e /runs/fetched ]; do sleep 1; done"
+"""Its command: `kubectl exec` needs a container that runs, and the coordinator has ended by then."""
 USER: Final = 65532
 """The user of the images."""
 TOKEN_FOLDER: Final = "/run/testbench"
@@ -71,7 +75,9 @@ def kubernetes_manifest(plan: Plan, arguments: Sequence[str], name: str, token: 
                 "Job",
                 "batch/v1",
                 "-coordinator",
-                spec=_job(_pod("coordinator", "", serve, COORDINATOR_MEBIBYTES + mebibytes, (), name), coordinator),
+                spec=_job(
+                    _kept(_pod("coordinator", "", serve, COORDINATOR_MEBIBYTES + mebibytes, (), name)), coordinator
+                ),
             ),
             described(
                 "Job",
@@ -119,7 +125,9 @@ def needs_comment(plan: Plan) -> str:
     """Return the comment at the top of the manifest: what the pods need, and where the run directory is."""
     return (
         f"# {plan.topology.name}: {plan.hosts} hosts, {descriptors_per_host(plan)} open files each; pods dial each other.\n"
-        "# The run directory is in the pod of the coordinator, in /runs/run: `kubectl cp` reads it while the pod stays.\n"
+        f"# The run directory is in the pod of the coordinator, in /runs/run; from the container {RESULTS} it is fetched:\n"
+        f"# kubectl exec job/NAME-coordinator -c {RESULTS} -- tar -C /runs -c run | tar -x\n"
+        f"# kubectl exec job/NAME-coordinator -c {RESULTS} -- touch /runs/fetched\n"
     )
 
 
@@ -127,9 +135,17 @@ def _job(pod: Mapping[str, object], labels: Mapping[str, str]) -> dict[str, obje
     return {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": pod}}
 
 
+def _kept(pod: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod whose second container runs until the run directory is fetched."""
+    (main,) = pod["containers"]
+    small = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}
+    keeper = {**main, "name": RESULTS, "command": ["sh", "-c", KEEP], "resources": small}
+    return {**pod, "containers": [main, keeper]}
+
+
 def _pod(
     container: str, image: str, command: Sequence[str], mebibytes: int, variables: Sequence[Any], name: str
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return a pod with one container, without rights, on a read-only root."""
     return {
         "restartPolicy": "Never",

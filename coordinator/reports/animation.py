@@ -9,7 +9,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from coordinator.history.run_directory import replace_file
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import WIDTH
 from coordinator.reports.maps.base import NetworkMap
@@ -17,6 +16,7 @@ from coordinator.reports.network_svg import CSS
 from coordinator.reports.panels.base import Report
 from coordinator.reports.raster import png_of
 from coordinator.reports.theme import LIGHT, in_light_colours
+from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 
 STRIP: Final = 56

@@ -22,9 +22,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 import polars as pl
 
-from coordinator.history.run_directory import replace_file
 from coordinator.reports.data import LARGEST_ORDER, RunData
 from coordinator.scenario.networks import load_topology
+from coordinator.stored.writing import replace_file
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError

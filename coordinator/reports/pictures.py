@@ -6,12 +6,12 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from coordinator.history.run_directory import replace_file
 from coordinator.reports.chart import Chart
 from coordinator.reports.export import write_lines
 from coordinator.reports.plot import Plot
 from coordinator.reports.raster import png_of
 from coordinator.reports.theme import standalone
+from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 
 FORMATS: Final = (".svg", ".png", ".tex")

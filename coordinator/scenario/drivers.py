@@ -36,8 +36,12 @@ class Driver:
     local_memory: bool = True
     """Whether hosts use the memory of this machine."""
     leaves_objects: bool = False
-    """Whether objects of a killed run stay behind. The run records them, and `sweep(record)` in the module of the launcher
-    removes them."""
+    """Whether objects of a killed run stay behind. The run records them; `remaining(record)` in the module of the launcher
+    names them, and `sweep(record)` removes them."""
+    join_seconds: float = 60.0
+    """How long to wait for the next host to join."""
+    join_seconds_per_host: float = 0.0
+    """How much longer for each host of the run."""
     options: tuple[str, ...] = ()
     """The options of a scenario that only this driver, and others that name them, support."""
 
@@ -55,15 +59,24 @@ def _check(driver: Driver) -> None:
 DRIVERS: Final = Registry[str, Driver]("driver", Driver, key=lambda driver: driver.name, check=_check, instances=True)
 """Every driver, by its name in scenarios."""
 
+# An interpreter on a network file system starts slowly: the drivers of clusters wait longest.
 for _driver in (
     Driver("memory", "", most_hosts=0),
-    Driver("local", "coordinator.networks.launchers.local", local_processes=True),
-    Driver("docker", "coordinator.networks.launchers.docker", most_hosts=24, leaves_objects=True, options=("hang_by",)),
+    Driver("local", "coordinator.networks.launchers.local", local_processes=True, join_seconds=30.0),
+    Driver(
+        "docker",
+        "coordinator.networks.launchers.docker",
+        most_hosts=24,
+        leaves_objects=True,
+        join_seconds_per_host=2.0,  # on a machine that may be busy
+        options=("hang_by",),
+    ),
     Driver("join", "coordinator.networks.launchers.join", most_hosts=24, local_memory=False),
     Driver(
         "ssh",
         "coordinator.networks.launchers.ssh",
         most_hosts=24,
+        join_seconds=120.0,
         local_memory=False,
         options=("host_file", "launcher"),
     ),
@@ -71,6 +84,7 @@ for _driver in (
         "mpi",
         "coordinator.networks.launchers.mpi",
         most_hosts=24,
+        join_seconds=120.0,
         local_memory=False,
         options=("host_file", "launcher"),
     ),
@@ -78,6 +92,7 @@ for _driver in (
         "slurm",
         "coordinator.networks.launchers.slurm",
         most_hosts=24,
+        join_seconds=120.0,
         local_memory=False,
         leaves_objects=True,
         options=("launcher",),
@@ -92,3 +107,13 @@ def driver_name(value: str) -> str:
         *others, last = map(repr, DRIVERS)
         raise ValueError(f"Input should be {', '.join(others)} or {last}")
     return value
+
+
+def join_defaults() -> str:
+    """Return how long each driver waits for the next host by default, as help shows it."""
+    texts: dict[str, list[str]] = {}
+    for driver in DRIVERS.values():
+        more = f" and {driver.join_seconds_per_host:g}s per host" * bool(driver.join_seconds_per_host)
+        if driver.launcher and driver.name != "join":  # `serve` has a flag with its own default
+            texts.setdefault(f"{driver.join_seconds:g}s{more}", []).append(driver.name)
+    return "; ".join(f"{', '.join(names)} {text}" for text, names in texts.items())

@@ -1,6 +1,7 @@
 """Writing of files in folders that somebody else may have made: no symbolic link is followed, and readers see whole files.
 
-A file is written beside its place under a name of its own, and then renamed over it. A link in its place is replaced, and
+A file is written beside its place under a name of its own, and then renamed over it; `clean` finds the unfinished file of
+a killed process. A link in its place is replaced, and
 its target stays as it is, and so are devices and pipes: they are written to only where the user names the file, such as
 /dev/stdout.
 """
@@ -13,18 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-PARTIAL: Final = ".partial-"
-"""Prefix of the names of unfinished files and folders; the process id follows."""
+from coordinator.stored.left_behind import noted, partial_of
+
 SYSTEM: Final = (Path("/dev"), Path("/proc"))
 """Folders whose files are never replaced."""
 MODE: Final = 0o666
 
 FileContent = str | bytes | Iterable[str]
-
-
-def partial_of(path: Path) -> Path:
-    """Return the name of a file that is written before it is renamed."""
-    return path.absolute().with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
 
 
 def replace_file(path: Path, content: FileContent, *, named: bool = False) -> None:
@@ -52,13 +48,14 @@ def replacing(path: Path, *, named: bool = False) -> Iterator[BinaryIO]:
     if path.is_dir() and not path.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     partial = partial_of(path)
-    try:
-        with os.fdopen(_create(partial), "wb") as file:
-            yield file
-        partial.replace(path)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with noted(partial):
+        try:
+            with os.fdopen(_create(partial), "wb") as file:
+                yield file
+            partial.replace(path)
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
 def open_to_append(path: Path) -> int:

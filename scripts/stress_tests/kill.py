@@ -23,8 +23,8 @@ from typing import Any
 import psutil
 from docker import errors
 
-from coordinator.networks.launchers.docker import RUN_LABEL, DockerLaunch, connect, find_image, sweep
-from coordinator.networks.launchers.records import orphans
+from coordinator.maintenance.leftovers import leftovers
+from coordinator.networks.launchers.docker import RUN_LABEL, DockerLaunch, connect, find_image
 from emunode.errors import RunError
 from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Experiment, Patch, Row, Say, in_fork, read_run, wrap
 
@@ -68,8 +68,8 @@ class ContainerExperiment(Experiment):
     def leftovers(self) -> list[str]:
         os.environ["XDG_STATE_HOME"] = str(self.folder / "state")
         if (self.wait(0) or 0) < 0:
-            for record in orphans():
-                sweep(record)
+            for each in leftovers():
+                each.remove()
         left = super().leftovers() + [f"record {path.name}" for path in self.folder.glob("state/**/*.json")]
         with contextlib.closing(connect()) as engine:
             left += [f"container {container['Names'][0]}" for container in self._containers(engine)]
@@ -184,9 +184,9 @@ def problems(experiment: Experiment, target: str, number: signal.Signals, status
 
 def not_cleaned(experiment: Experiment) -> list[str]:
     """Return unfinished run directories of a killed coordinator that `coordinator clean` would not remove."""
-    from coordinator.history.run_directory import abandoned
-
-    left = set(experiment.partial()) - set(abandoned(experiment.folder / "runs"))
+    with contextlib.chdir(experiment.folder):
+        found = {path.absolute() for each in leftovers() for path in each.files}
+    left = {path.absolute() for path in experiment.partial()} - found
     return [f"clean would not remove {path.name}" for path in left]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from coordinator.annexes.mpi.installed import find_library
-from coordinator.annexes.mpi.launch import network_of, run_mpi, temporary_folder
+from coordinator.annexes.mpi.launch import network_of, run_mpi
 from coordinator.annexes.mpi.library import MpiLibrary, dropped_settings
 from coordinator.annexes.mpi.orders import (
     MOST_PROBED_RANKS,
@@ -30,6 +30,7 @@ from coordinator.annexes.mpi.verdicts import (
     judge_without_rules,
     overall,
 )
+from coordinator.history.run_directory import temporary_folder
 from coordinator.results.claims import EXIT_STATUS, Verdict
 from emunode.errors import ScenarioError
 

@@ -2,19 +2,16 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from coordinator.annexes.mpi.library import MpiLibrary
 from coordinator.execution.stop_signal import InterruptGuard
-from coordinator.history.run_directory import temporary_prefix
 from coordinator.planning.namespace import unavailable_reason
 from emunode.errors import RunError
 
@@ -42,16 +39,6 @@ class MpiExit(NamedTuple):
         ]
         name = f"mpirun ended with status {self.status}"
         return f"{name}: {lines[0][:160]}" if lines else name
-
-
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Yield a folder for all files of one start; `coordinator clean` removes it if this process is killed."""
-    folder = Path(tempfile.mkdtemp(prefix=temporary_prefix()))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def network_of(open_ports: bool) -> str:

@@ -9,8 +9,9 @@ from typing import Final
 
 from coordinator.annexes.mpi.installed import find_library
 from coordinator.annexes.mpi.judge import MOST_RANKS
-from coordinator.annexes.mpi.launch import network_of, run_mpi, temporary_folder
+from coordinator.annexes.mpi.launch import network_of, run_mpi
 from coordinator.annexes.mpi.traffic import TrafficTable, read_profiles
+from coordinator.history.run_directory import temporary_folder
 from emunode.errors import ScenarioError
 
 PROFILE: Final = "profile"

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from stat import S_ISREG
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from coordinator.history.run_directory import replace_file, temporary_prefix
+from coordinator.history.run_directory import temporary_folder
 from coordinator.stored.reading import read_bytes, read_json
+from coordinator.stored.writing import replace_file
 from emunode import __version__
 from emunode.errors import ScenarioError
 from emunode.plugins import LOADED, find_installed
@@ -108,8 +108,8 @@ def open_run_store(out: Path | None) -> Iterator[RunStore]:
     Raises ScenarioError (field `out`) if the folder cannot be used, or another process uses it.
     """
     if out is None:
-        with TemporaryDirectory(prefix=temporary_prefix()) as name:
-            yield RunStore(Path(name), None)
+        with temporary_folder() as folder:
+            yield RunStore(folder, None)
         return
     folder = out / FOLDER
     try:

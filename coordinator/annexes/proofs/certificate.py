@@ -12,13 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 import polars as pl
 
 from coordinator.annexes.proofs.certificate_archive import pack_certificate
-from coordinator.history.run_directory import replace_file
+from coordinator.history.run_directory import temporary_folder
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.fault_draws import FaultSites
@@ -27,6 +26,7 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import stored_scenario
 from coordinator.scenario.plugins import plugin_flags
 from coordinator.stored.version import VERSION_KEY
+from coordinator.stored.writing import replace_file
 from coordinator.theory.threats import ThreatPart
 from coordinator.theory.tolerance import MessageClass, Tolerance
 from emunode import __version__
@@ -198,8 +198,8 @@ class Certificate(Judged):
 
         Raises ScenarioError (field `run`) if it is too large, and (field `file`) if the file cannot be written.
         """
-        with TemporaryDirectory() as folder:
-            pack_certificate(self.save(Path(folder) / "certificate.json"), Path(file))
+        with temporary_folder() as folder:
+            pack_certificate(self.save(folder / "certificate.json"), Path(file))
         return Path(file)
 
     def save_counterexample(self, path: Path | str) -> Path:

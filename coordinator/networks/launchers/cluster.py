@@ -28,12 +28,12 @@ import trio
 from coordinator.networks.launchers.base import Launch, ProcessState
 from coordinator.networks.launchers.local import state_in
 from coordinator.planning.plan import Plan
+from coordinator.scenario.drivers import DRIVERS
+from coordinator.stored.left_behind import Record, digest_of, new_record
 from coordinator.stored.reading import read_text
 from emunode.errors import RunError, ScenarioError
-from emunode.launched import JOIN_FILE, job_join_file, join_text
+from emunode.launched import JOIN_FILE, JoinFile, job_join_file, join_text
 
-JOIN_SECONDS: Final = 120.0
-"""How long to wait for the next host: an interpreter on a network file system starts slowly."""
 LEAVE_SECONDS: Final = 5.0
 """How long starters may take to end on their own once their hosts have left."""
 COMMAND_SECONDS: Final = 30.0
@@ -73,12 +73,14 @@ class ClusterLaunch(Launch):
     }
     program = ""
     """The command of the launcher, unless the scenario gives another one."""
+    package = ""
+    """What has this command."""
 
     def __init__(self, plan: Plan, log: TextIO) -> None:
         self._log = log
         self._plan = plan
         self._allow_plugins = bool(plan.scenario.plugin)
-        self.join_seconds = plan.join_seconds or JOIN_SECONDS
+        self.join_seconds = plan.join_seconds or DRIVERS[plan.scenario.driver].join_seconds
         self.launcher = shlex.split(plan.scenario.launcher) if plan.scenario.launcher else [self.program]
         """The command of the launcher, with further arguments of the user."""
         self.nodes = read_host_file(plan.scenario.host_file) if plan.scenario.host_file else ()
@@ -87,6 +89,7 @@ class ClusterLaunch(Launch):
         """The job of Slurm that hosts run in; empty outside Slurm."""
         self.run = secrets.token_hex(6)
         self.join_file = job_join_file(f"run-{self.run}")
+        self._join_record: Record | None = None
         self._starters: list[subprocess.Popen[bytes]] = []
         self._watched: dict[int, subprocess.Popen[bytes]] = {}
         """The starters by a descriptor that is readable once they have ended."""
@@ -119,7 +122,13 @@ class ClusterLaunch(Launch):
 
     # --- up ----------------------------------------------------------------------------------------------------------
 
+    def programs(self) -> Sequence[str]:
+        """Return the programs of this machine that a run needs."""
+        return self.launcher[:1]
+
     async def prepare(self) -> tuple[str, int]:
+        for name in self.programs():
+            require_program(name, self.package)
         self._address = await self.coordinator_address()
         left = await seconds_left(self.job)
         # With a short limit half of it is for the run.
@@ -129,6 +138,7 @@ class ClusterLaunch(Launch):
     def start(self, port: int, token: bytes, hosts: int) -> int:
         self._ends = select.epoll()
         self._endpoint, self._token = f"{self._address}:{port}", token
+        self._join_record = record_join(self.join_file, self._endpoint, token)
         self.join_file.write(self._endpoint, token)
         for starter in self.starters(hosts):
             self._spawn(starter)
@@ -205,7 +215,8 @@ class ClusterLaunch(Launch):
     # --- down --------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        self.join_file.remove()
+        if self._join_record is not None:
+            self._join_record.discard()
         for process in self._starters:
             if process.stdin is not None:
                 with contextlib.suppress(BrokenPipeError):
@@ -228,6 +239,20 @@ class ClusterLaunch(Launch):
         if self._ends is not None:
             self._ends.close()
             self._ends = None
+
+
+def record_join(file: JoinFile, endpoint: str, token: bytes) -> Record:
+    """Record a join file before it is written; return the record. RunError if that fails."""
+    digest = digest_of(join_text(endpoint, token).encode())
+    record = new_record(files={str(file.path): digest, str(file.unfinished): ""})
+    record.write()
+    return record
+
+
+def require_program(name: str, package: str) -> None:
+    """Raise RunError unless a program of a package is there."""
+    if not shutil.which(name):
+        raise RunError(f"{package} is not installed: no program {name} on the path")
 
 
 async def run_command(command: Sequence[str], doing: str, seconds: float = COMMAND_SECONDS) -> tuple[int, str]:

@@ -10,7 +10,7 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TextIO
@@ -18,9 +18,10 @@ from typing import Any, TextIO
 import trio
 
 from coordinator.networks.launchers.base import Launch, ProcessState
-from coordinator.networks.launchers.records import Record, new_record
 from coordinator.planning.plan import Plan
 from coordinator.planning.resources import descriptors_per_host, memory_bytes
+from coordinator.scenario.drivers import DRIVERS
+from coordinator.stored.left_behind import Record, new_record
 from emunode import __version__
 from emunode.errors import RunError
 from emunode.logging import log
@@ -44,8 +45,6 @@ CALLS = 16
 CALL_SECONDS = 60
 BATCH = 16
 """Containers that are starting and have not joined yet; more would only compete for the processors."""
-JOIN_SECONDS, JOIN_SECONDS_PER_CONTAINER = 60.0, 2.0
-"""How long to wait for the next container to join, on a machine that may be busy."""
 HOST_CPUS = 1.0
 """A host has one thread."""
 HOST_MEMORY_BYTES = 64 * 2**20
@@ -80,10 +79,14 @@ def why_unreachable(text: str) -> str:
     return f"the Docker engine does not answer: {text}"
 
 
-def connect(seconds: float = CALL_SECONDS) -> Client:
-    """Return a client of the engine that DOCKER_HOST names, by default the local one; RunError if it does not answer."""
+def connect(seconds: float = CALL_SECONDS, engine: str | None = None) -> Client:
+    """Return a client of an engine, by default the one that DOCKER_HOST names, and else the local one; RunError if it does
+    not answer.
+    """
     with translated("reach the Docker engine"):
-        settings = docker.utils.kwargs_from_env()
+        settings = docker.utils.kwargs_from_env(
+            environment=os.environ if engine is None else {**os.environ, "DOCKER_HOST": engine}
+        )
         _require_socket(settings.get("base_url", "unix:///var/run/docker.sock"), seconds)
         return docker.APIClient(version="auto", timeout=seconds, num_pools=4, max_pool_size=2 * CALLS, **settings)
 
@@ -115,7 +118,8 @@ class DockerLaunch(Launch):
     def __init__(self, plan: Plan) -> None:
         self.run = secrets.token_hex(6)
         self._plan = plan
-        self.join_seconds = plan.join_seconds or JOIN_SECONDS + JOIN_SECONDS_PER_CONTAINER * plan.hosts
+        own = DRIVERS["docker"]
+        self.join_seconds = plan.join_seconds or own.join_seconds + own.join_seconds_per_host * plan.hosts
         self._up: set[int] = set()
         """Indices of the hosts that have joined."""
         self._waiting: Iterator[int] = iter(())
@@ -153,7 +157,8 @@ class DockerLaunch(Launch):
         self._client = connect(max(CALL_SECONDS, self.join_seconds))
         with translated(f"find the image {IMAGE}"):
             self._client.inspect_image(IMAGE)
-        record = new_record(self.run, "docker", os.environ.get("DOCKER_HOST", ""), (*self.names, self.network))
+        engine = os.environ.get("DOCKER_HOST", "")
+        record = new_record(run=self.run, driver="docker", engine=engine, objects=(*self.names, self.network))
         record.write()
         self._record = record
         with translated(f"create the network {self.network}"):
@@ -403,15 +408,20 @@ def options(
     }
 
 
-def remove(client: Client, record: Record) -> list[str]:
-    """Remove, concurrently, the objects that a record names and the run has labelled; return the names that are left."""
+def created(client: Client, record: Record) -> tuple[list[str], list[str]]:
+    """Return the containers and the networks that exist of those that a record names and the run has labelled."""
+    filters = {"label": f"{RUN_LABEL}={record.run}"}
+    containers = [found["Names"][0].lstrip("/") for found in client.containers(all=True, filters=filters)]
+    networks = [found["Name"] for found in client.networks(filters=filters)]
+    return sorted({*containers} & {*record.objects}), sorted({*networks} & {*record.objects})
 
-    def take(name: str, inspect: Callable[[str], Any], take_away: Callable[[str], None]) -> str | None:
+
+def remove(client: Client, record: Record) -> list[str]:
+    """Remove, concurrently, the objects of a record; return the names that are left. RunError if no engine answers."""
+
+    def take(name: str, take_away: Callable[[str], None]) -> str | None:
         try:
-            found = inspect(name)
-            labels = found.get("Labels") or found.get("Config", {}).get("Labels") or {}
-            if labels.get(RUN_LABEL) == record.run:
-                take_away(name)
+            take_away(name)
         except errors.NotFound:
             return None
         except (errors.DockerException, requests.exceptions.RequestException) as error:
@@ -419,32 +429,28 @@ def remove(client: Client, record: Record) -> list[str]:
             return name
         return None
 
-    def containers(names: Iterable[str]) -> list[str]:
-        with ThreadPoolExecutor(CALLS) as pool:
-            results = pool.map(
-                lambda name: take(
-                    name, client.inspect_container, lambda it: client.remove_container(it, force=True, v=True)
-                ),
-                names,
-            )
-            return [name for name in results if name]
-
+    with translated("list what the run has created"):
+        containers, networks = created(client, record)
+    take_container = partial(take, take_away=partial(client.remove_container, force=True, v=True))
+    with ThreadPoolExecutor(CALLS) as pool:
+        left = [*pool.map(take_container, containers)]
     # The network last: it cannot be removed while it has containers.
-    left = containers(record.objects[:-1])
-    network = take(record.objects[-1], client.inspect_network, client.remove_network)
-    return [*left, *([network] if network else [])]
+    left += [take(name, client.remove_network) for name in networks]
+    return [name for name in left if name]
+
+
+def remaining(record: Record) -> list[str]:
+    """Return what a killed run has left on its engine. RunError if the engine does not answer."""
+    with contextlib.closing(connect(engine=record.engine)) as client, translated("list what the run has created"):
+        containers, networks = created(client, record)
+    return [*(f"container {name}" for name in containers), *(f"container network {name}" for name in networks)]
 
 
 def sweep(record: Record) -> list[str]:
-    """Remove the objects of a killed run; return the names of the objects that the run created. RunError if the engine
-    does not answer.
-    """
-    client = connect()
-    try:
-        left = remove(client, record)
-        if left:
+    """Remove the objects of a killed run; return what was removed. RunError if the engine does not answer."""
+    found = remaining(record)
+    with contextlib.closing(connect(engine=record.engine)) as client:
+        if left := remove(client, record):
             raise RunError(f"the Docker engine does not remove {', '.join(left)}")
-        record.remove()
-        return [*record.objects]
-    finally:
-        client.close()
+    record.remove()
+    return found

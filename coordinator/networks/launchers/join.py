@@ -4,16 +4,20 @@ import os
 import secrets
 import socket
 from collections.abc import Collection
+from contextlib import suppress
 from ipaddress import IPv4Address
+from pathlib import Path
 from typing import TextIO
 
 import trio
 
 from coordinator.networks.launchers.base import Launch
+from coordinator.networks.launchers.cluster import record_join
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import JoinEndpoint
+from coordinator.stored.left_behind import Record, digest_of, new_record, partial_of, read_records
 from coordinator.stored.reading import read_bytes
-from emunode.errors import ScenarioError
+from emunode.errors import RunError, ScenarioError
 from emunode.launched import job_join_file
 from emunode.runtime import MOST_TOKEN_BYTES
 
@@ -30,7 +34,8 @@ class JoinLaunch(Launch):
         self._endpoint = endpoint
         self.join_seconds = endpoint.join_seconds
         self._never = -1
-        self._token_is_ours = False
+        self._records: list[Record] = []
+        """Of the token file, if this run or another one that is not over has created it, and of the join file."""
         # Inside a job of Slurm, `srun emunode` finds the run by itself.
         job = os.environ.get("SLURM_JOB_ID")
         self._join_file = job_join_file(job) if job else None
@@ -43,12 +48,9 @@ class JoinLaunch(Launch):
         path = self._endpoint.token_file
         try:
             if not path.exists():
-                fresh = path.with_name(f".{path.name}-{os.getpid()}")
-                fresh.unlink(missing_ok=True)
-                with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                    file.write(secrets.token_hex(32) + "\n")
-                fresh.rename(path)
-                self._token_is_ours = True
+                self._create_token(path.absolute())
+            elif str(path.absolute()) in {file for record in read_records() for file in record.files}:
+                self._record(path.absolute(), read_bytes(path, MOST_TOKEN_BYTES))
             token = read_bytes(path, MOST_TOKEN_BYTES).strip()
         except OSError as error:
             raise ScenarioError("token_file", str(path), f"cannot be read or created: {error.strerror}") from None
@@ -58,6 +60,21 @@ class JoinLaunch(Launch):
             raise ScenarioError("token_file", str(path), "it is empty; remove it, and a new token is created")
         return token
 
+    def _create_token(self, path: Path) -> None:
+        content = f"{secrets.token_hex(32)}\n".encode()
+        self._record(path, content)
+        fresh = partial_of(path)
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+        fresh.rename(path)
+
+    def _record(self, path: Path, token: bytes) -> None:
+        record = new_record(files={str(path): digest_of(token), str(partial_of(path)): ""})
+        with suppress(RunError):  # a container may have a token folder, and no state folder
+            record.write()
+        self._records.append(record)
+
     async def prepare(self) -> tuple[str, int]:
         return self._endpoint.address, self._endpoint.port
 
@@ -66,6 +83,7 @@ class JoinLaunch(Launch):
         if self._join_file is not None:
             address = self._endpoint.address
             dialled = socket.gethostname() if IPv4Address(address).is_unspecified else address
+            self._records.append(record_join(self._join_file, f"{dialled}:{port}", token))
             self._join_file.write(f"{dialled}:{port}", token)
         return self._never
 
@@ -81,10 +99,8 @@ class JoinLaunch(Launch):
         if self._never >= 0:
             os.close(self._never)
             self._never = -1
-        if self._token_is_ours:
-            self._endpoint.token_file.unlink(missing_ok=True)
-        if self._join_file is not None:
-            self._join_file.remove()
+        for record in self._records:
+            record.discard()
         await trio.lowlevel.checkpoint()
 
 

@@ -13,6 +13,7 @@ import trio
 
 from coordinator.networks.launchers.base import Launch, ProcessState
 from coordinator.planning.plan import Plan
+from coordinator.scenario.drivers import DRIVERS
 from emunode.algorithms.base import Need
 from emunode.errors import RunError
 from emunode.model import CollectiveSpec
@@ -35,7 +36,7 @@ class LocalLaunch(Launch):
     """
 
     can_kill = True
-    join_seconds = 30.0
+    join_seconds = DRIVERS["local"].join_seconds
     """Forking is fast: if no host joins for longer, the parent of all hosts is stopped or stuck."""
 
     def __init__(

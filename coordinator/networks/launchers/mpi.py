@@ -26,6 +26,7 @@ class MpiLaunch(ClusterLaunch):
     """Hosts that one mpirun starts; the rank of a process is the index of its host."""
 
     program = "mpirun"
+    package = "MPI"
 
     def __init__(self, plan: Plan, log: TextIO) -> None:
         super().__init__(plan, log)

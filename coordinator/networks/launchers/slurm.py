@@ -11,13 +11,20 @@ from typing import Final, TextIO
 
 import trio
 
-from coordinator.networks.launchers.cluster import ClusterLaunch, Starter, address_towards, run_command
-from coordinator.networks.launchers.records import Record, new_record
+from coordinator.networks.launchers.cluster import (
+    ClusterLaunch,
+    Starter,
+    address_towards,
+    require_program,
+    run_command,
+)
 from coordinator.planning.plan import Plan
+from coordinator.stored.left_behind import Record, new_record
 from emunode.errors import RunError
 from emunode.launched import launcher_place
 from emunode.logging import log
 
+PACKAGE: Final = "Slurm"
 GRANTED: Final = re.compile(r"Granted job allocation (\d+)")
 OF_STEP: Final = re.compile(
     r"SLURM_(STEP\w*|NNODES|NTASKS\w*|NPROCS|PROCID|LOCALID|NODEID|GTIDS|TASK\w*|TASKS_PER_NODE|CPU_BIND\w*|DISTRIBUTION|"
@@ -32,10 +39,15 @@ class SlurmLaunch(ClusterLaunch):
     """Hosts that one srun starts, one task for each host."""
 
     program = "srun"
+    package = PACKAGE
 
     def __init__(self, plan: Plan, log: TextIO) -> None:
         super().__init__(plan, log)
         self._record: Record | None = None
+
+    def programs(self) -> Sequence[str]:
+        # What cancels the job too, before there is one.
+        return [self.launcher[0], "squeue", "scontrol", *([] if self.job else ["salloc", "scancel"])]
 
     async def coordinator_address(self) -> str:
         place = launcher_place(os.environ)
@@ -58,7 +70,7 @@ class SlurmLaunch(ClusterLaunch):
     async def _allocate(self) -> None:
         """Ask for an allocation, and wait for it as long as for a host."""
         name = f"testbench-{self.run}"
-        record = new_record(self.run, "slurm", "", (name,))
+        record = new_record(run=self.run, driver="slurm", objects=(name,))
         record.write()
         self._record = record
         words = ["salloc", "--no-shell", f"--ntasks={self._plan.hosts}"]
@@ -120,10 +132,23 @@ async def _cancel(record: Record) -> None:
     record.remove()
 
 
-def sweep(record: Record) -> list[str]:
-    """Cancel the job of a killed run; return its name. RunError if Slurm does not answer."""
-    trio.run(_cancel, record)
+def remaining(record: Record) -> list[str]:
+    """Return the name of the job of a killed run, which may have ended."""
     return [f"job {name}" for name in record.objects]
+
+
+def sweep(record: Record) -> list[str]:
+    """Cancel the job of a killed run; return its name. RunError if Slurm does not answer, or is not installed: then the job
+    is named once, and its record is removed.
+    """
+    try:
+        require_program("scancel", PACKAGE)
+    except RunError as error:
+        record.remove()
+        (name,) = record.objects
+        raise RunError(f"{error}; if the job still runs, this cancels it: scancel --name={name}") from None
+    trio.run(_cancel, record)
+    return remaining(record)
 
 
 def launch(plan: Plan, log: TextIO) -> SlurmLaunch:

@@ -19,6 +19,7 @@ class SshLaunch(ClusterLaunch):
     """Hosts on the machines of a host file, with consecutive indices on each machine."""
 
     program = "ssh"
+    package = "OpenSSH"
 
     def starters(self, hosts: int) -> Sequence[Starter]:
         room = sum(node.slots for node in self.nodes)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from coordinator.history.run_directory import replace_file
 from coordinator.reports.data import RunData
 from coordinator.reports.traces.chrome import chrome_trace
 from coordinator.reports.traces.events import TraceEvents
 from coordinator.reports.traces.perfetto import perfetto_trace
+from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 
 TRACES: Final[Mapping[str, Callable[[TraceEvents], Iterator[bytes]]]] = {

@@ -9,9 +9,10 @@ import psutil
 import pytest
 
 from coordinator.annexes.mpi import launch
-from coordinator.annexes.mpi.launch import network_of, run_mpi, temporary_folder
+from coordinator.annexes.mpi.launch import network_of, run_mpi
 from coordinator.annexes.mpi.library import MpiLibrary
-from coordinator.history.run_directory import abandoned, remove_abandoned
+from coordinator.history.run_directory import temporary_folder
+from coordinator.maintenance.leftovers import leftovers
 from emunode.errors import RunError
 from tests.command_line import environment, wait_until
 from tests.mpi_support import needs_library, played_library, wrong_program
@@ -79,7 +80,7 @@ def test_the_folder_of_a_start_is_removed(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with temporary_folder() as folder:
         (folder / "file").touch()
-        assert abandoned() == []
+        assert leftovers() == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -112,7 +113,8 @@ def test_the_processes_of_a_killed_judge_end(tmp_path: Path, monkeypatch: pytest
     mpirun = played_library(tmp_path, "hang")
     killed_judge(tmp_path, f"Path({str(mpirun)!r})", Path("unused"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    assert [path.parent.name for path in remove_abandoned()] == ["temporary"]
+    (left,) = leftovers()
+    assert [Path(name).parent.name for name in left.remove()] == ["temporary"]
     assert list((tmp_path / "temporary").iterdir()) == []
 
 

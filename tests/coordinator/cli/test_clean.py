@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from coordinator.history.run_directory import temporary_prefix
-from coordinator.networks.launchers.records import Record
+from coordinator.stored.left_behind import TEMPORARY, Record, new_record
 from emunode.errors import RunError
 from tests.command_line import Call, Start
 from tests.coordinator.cli.conftest import Examine
@@ -40,7 +40,8 @@ def test_clean_removes_only_what_killed_runs_left(call: Call, examine: Examine, 
     ended = call("clean --json")
     assert ended.status == 0
     assert ended.data == {
-        "removed": [str(path.relative_to(tmp_path)) for path in (left, folder / f".partial-{process}-latest")]
+        "removed": [str(path.relative_to(tmp_path)) for path in (left, folder / f".partial-{process}-latest")],
+        "elsewhere": 0,
     }
     assert min(path.name for path in folder.iterdir()) == mine.name
     assert len(list(folder.iterdir())) == 3
@@ -55,42 +56,33 @@ def test_clean_finds_a_run_that_was_killed_elsewhere(
     run = start(f"coordinator run {FLOOD} --messages 5000 --out", tmp_path / "far" / "away")
     run.wait_for(lambda: list(tmp_path.glob("far/.partial-*")), "a folder")
     (left,) = tmp_path.glob("far/.partial-*")
-    assert call("clean --json").data == {"removed": []}, "its process is alive"
+    assert call("clean --json").data == {"removed": [], "elsewhere": 0}, "its process is alive"
     run.process.kill()
     run.process.wait()
     assert examine()["leftovers"][0] == "limit"
-    assert call("clean --json").data == {"removed": [str(left)]}
+    assert call("clean --json").data == {"removed": [str(left.relative_to(tmp_path))], "elsewhere": 0}
     assert not left.exists()
-    assert list(state.rglob("*/partial/*")) == []
+    assert list(state.rglob("*.json")) == []
     assert call("clean").out == "nothing to clean\n"
 
 
 def test_a_finished_run_leaves_no_note(call: Call, tmp_path: Path) -> None:
     assert call(f"run {FLOOD} --out", tmp_path / "there").status == 0
-    assert list(Path(os.environ["XDG_STATE_HOME"]).rglob("*/partial/*")) == []
-
-
-def test_a_forged_note_removes_nothing(call: Call, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    notes = Path(os.environ["XDG_STATE_HOME"]) / "collective-testbench" / "partial"
-    notes.mkdir(parents=True)
-    (notes / "0123456789abcdef").write_bytes(bytes(other))
-    assert call("clean").status == 0
-    assert other.exists()
+    assert list(Path(os.environ["XDG_STATE_HOME"]).rglob("*.json")) == []
 
 
 def test_clean_removes_what_a_killed_reproduction_left(
     call: Call, examine: Examine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coordinator.history.run_directory.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("coordinator.maintenance.leftovers.gettempdir", lambda: str(tmp_path))
     left = tmp_path / f"coordinator-reproduce-{ended_process()}-abc"
     (left / "1").mkdir(parents=True)
-    others = [tmp_path / temporary_prefix(), tmp_path / "coordinator-reproduce-notes"]
+    others = [tmp_path / f"{TEMPORARY}{os.getpid()}-x", tmp_path / "coordinator-reproduce-notes"]
     for other in others:
         other.mkdir()
     assert examine()["leftovers"][0] == "limit"
-    assert call("clean --json").data == {"removed": [str(left)]}
+    assert call("clean --json").data == {"removed": [], "elsewhere": 1}, "nothing says that it was started here"
+    assert call("clean --everywhere --json").data == {"removed": [str(left.relative_to(tmp_path))], "elsewhere": 0}
     assert all(other.exists() for other in others)
 
 
@@ -99,7 +91,7 @@ def test_folders_are_removed_even_if_no_engine_answers(
 ) -> None:
     left = tmp_path / "runs" / "x" / f".partial-{ended_process()}-2026"
     left.mkdir(parents=True)
-    Record("1", ended_process(), 0.0, "docker", "", ("one", "net")).write()
+    replace(new_record(driver="docker", objects=("one", "net")), pid=ended_process()).write()
 
     def refuse(_: Record) -> list[str]:
         raise RunError("no Docker engine answers")

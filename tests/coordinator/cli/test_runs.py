@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli import render, runs
-from coordinator.history.run_directory import replace_file
+from coordinator.stored.writing import replace_file
 from tests.command_line import Call, command, run_process
 from tests.coordinator.cli.test_clean import ended_process
 
@@ -148,14 +148,14 @@ def test_clean_removes_what_was_half_written_elsewhere(call: Call, tmp_path: Pat
     target = tmp_path / "far" / "run.prom"
     replace_file(target, "old")
     halted = (
-        "import os, signal; from pathlib import Path; from coordinator.history.run_directory import replace_file; "
+        "import os, signal; from pathlib import Path; from coordinator.stored.writing import replace_file; "
         "Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
         f"replace_file(Path({str(target)!r}), 'new')"
     )
     assert run_process(tmp_path, [sys.executable, "-c", halted]).status == -signal.SIGKILL
     assert target.read_text() == "old"
     (left,) = (path for path in target.parent.iterdir() if path != target)
-    assert call("clean --json").data == {"removed": [str(left)]}
+    assert call("clean --json").data == {"removed": [str(left.relative_to(tmp_path))], "elsewhere": 0}
     assert [path.name for path in target.parent.iterdir()] == ["run.prom"]
     assert call("clean").out == "nothing to clean\n"
 
@@ -168,7 +168,7 @@ def test_clean_removes_a_half_written_index(call: Call, tmp_path: Path) -> None:
     mine.touch()
     (leftovers,) = (finding for finding in call("doctor --json").data if finding["subject"] == "leftovers")
     assert leftovers["state"] == "limit"
-    assert call("clean --json").data == {"removed": [str(left.relative_to(tmp_path))]}
+    assert call("clean --json").data == {"removed": [str(left.relative_to(tmp_path))], "elsewhere": 0}
     assert mine.exists()
 
 

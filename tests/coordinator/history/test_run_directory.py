@@ -10,8 +10,9 @@ from resource import RLIMIT_AS, getrlimit, setrlimit
 
 import pytest
 
-from coordinator.history.run_directory import TAIL_BYTES, RunDirectory, abandoned
-from coordinator.stored.writing import PARTIAL
+from coordinator.history.run_directory import TAIL_BYTES, RunDirectory
+from coordinator.maintenance.leftovers import leftovers
+from coordinator.stored.left_behind import PARTIAL
 from emunode.errors import ScenarioError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -27,6 +28,11 @@ def open_directory(name: str, seed: int, out: Path | None) -> RunDirectory:
 def everything(folder: Path) -> set[str]:
     """Every path below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def abandoned() -> list[Path]:
+    """What `clean` would remove."""
+    return [path for each in leftovers() for path in each.files]
 
 
 def dead_process() -> int:

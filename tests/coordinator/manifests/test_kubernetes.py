@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import tarfile
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -34,12 +36,12 @@ def test_the_manifest_has_one_secret_service_and_two_jobs(call: Call) -> None:
     assert (hosts["completions"], hosts["parallelism"], hosts["completionMode"]) == (6, 6, "Indexed")
     for job in (hosts, found["Job", "demo-coordinator"]["spec"]):
         pod = job["template"]["spec"]
-        (container,) = pod["containers"]
         assert TOKEN not in json.dumps(job), "the token is in a mounted file only"
-        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-        assert container["securityContext"]["readOnlyRootFilesystem"]
         assert pod["securityContext"]["runAsNonRoot"]
-        assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+        for container in pod["containers"]:
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert container["securityContext"]["readOnlyRootFilesystem"]
+            assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("kubernetes_validate") is None, reason="needs kubernetes-validate")
@@ -53,6 +55,12 @@ def test_the_published_schemas_accept_the_manifest(version: str, call: Call) -> 
 
 def test_the_pods_have_the_journal_of_memory(kubelet: FakeKubelet, call: Call) -> None:
     kubelet.apply(call(f"{RUN} --fault crash:42315@2").out)
+    kubelet.wait_for_container("testbench-coordinator", "coordinator")
+    assert kubelet.job_state("testbench-coordinator") == {"Running": 1}, "it keeps the run directory"
+    archive = kubelet.execute("testbench-coordinator", "results", "tar -C /runs -c run")
+    with tarfile.open(fileobj=BytesIO(archive)) as fetched:
+        assert "run/report.html" in fetched.getnames()
+    kubelet.execute("testbench-coordinator", "results", "touch /runs/fetched")
     assert kubelet.wait_for_job("testbench-coordinator") == {"Succeeded": 1}, kubelet.output("testbench-coordinator")
     assert kubelet.wait_for_job("testbench-host") == {"Succeeded": 6}, kubelet.output("testbench-host")
     summary = json.loads((kubelet.folder / "testbench-coordinator/volumes/runs/run/summary.json").read_text())
@@ -68,5 +76,7 @@ def test_deleted_hosts_end_the_run_undecided(kubelet: FakeKubelet, call: Call) -
     kubelet.apply(call(f"manifest kubernetes {flags}").out)
     wait_until(lambda: "milliseconds" in kubelet.output("testbench-coordinator"), "the first packets")
     kubelet.delete("Job", "testbench-host")
+    kubelet.wait_for_container("testbench-coordinator", "coordinator")
+    kubelet.execute("testbench-coordinator", "results", "touch /runs/fetched")
     assert kubelet.wait_for_job("testbench-coordinator") == {"Failed": 1}
     assert all(pod.phase != "Running" for pod in kubelet.pods)

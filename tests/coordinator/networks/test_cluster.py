@@ -367,4 +367,4 @@ def test_options_of_launchers_are_refused_elsewhere(call: Call) -> None:
 def test_a_launcher_that_is_not_there(call: Call) -> None:
     ended = call(f"run {SCENARIO} --driver mpi --launcher no-such-mpirun")
     assert ended.status == 4
-    assert "cannot start 'no-such-mpirun': No such file or directory" in ended.err
+    assert "MPI is not installed: no program no-such-mpirun on the path" in ended.err

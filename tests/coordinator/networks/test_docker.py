@@ -21,10 +21,11 @@ import pytest
 
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
+from coordinator.maintenance.leftovers import leftovers
 from coordinator.networks.launchers import docker
-from coordinator.networks.launchers.records import Record, new_record, orphans
 from coordinator.networks.registry import make_network
 from coordinator.planning.feasibility import require_possible
+from coordinator.stored.left_behind import new_record
 from emunode import __version__
 from emunode.errors import RunError
 from tests.command_line import ROOT, SECONDS, Call, Ended, Start, command, fields, flags, run_process
@@ -146,7 +147,7 @@ def test_clean_removes_containers_of_a_killed_coordinator(start: Start, tmp_path
     run.wait_for(lambda: len(everything()) >= 3, "containers")
     run.process.send_signal(signal.SIGKILL)
     run.process.wait()
-    assert len(orphans()) == 1
+    assert len([each for each in leftovers() if each.has_objects]) == 1
     cleaned = run_process(tmp_path, command("coordinator clean --json"))
     assert cleaned.status == 0, cleaned.err
     assert any(name.startswith("testbench-") for name in cleaned.data["removed"])
@@ -272,15 +273,12 @@ def test_no_rights_on_the_socket() -> None:
 
 
 def test_two_runs_with_one_id() -> None:
-    record = new_record("abc", "docker", "", ("testbench-abc",))
+    record = new_record(run="abc", driver="docker", objects=("testbench-abc",))
     record.write()
     with pytest.raises(RunError, match="run abc already exists"):
-        new_record("abc", "docker", "", ("testbench-abc",)).write()
-    assert orphans() == []
+        new_record(run="abc", driver="docker", objects=("testbench-abc",)).write()
+    assert leftovers() == []
     record.remove()
-    Record("abc", 2**22 + 1, 0.0, "docker", "", ("testbench-abc-0", "testbench-abc")).write()
-    assert [orphan.objects for orphan in orphans()] == [("testbench-abc-0", "testbench-abc")]
-    orphans()[0].remove()
 
 
 def test_more_containers_than_a_network_holds() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.execution.verify import verify
-from coordinator.stored.writing import open_to_append, partial_of, replace_file, replacing
+from coordinator.stored.left_behind import partial_of
+from coordinator.stored.writing import open_to_append, replace_file, replacing
 from tests.command_line import Call, fields
 from tests.support import run_and_draw
 
