@@ -192,7 +192,7 @@ class FakeKubelet:
             for mounted, folder in mounts.items():
                 word = word.replace(f" {mounted}/", f" {folder}/")
             return word
-        name, separator, path = word.partition("=")
+        name, separator, path = word.rpartition("=")
         for mounted, folder in mounts.items():
             if path == mounted or path.startswith(f"{mounted}/"):
                 return f"{name}{separator}{folder}{path.removeprefix(mounted)}"

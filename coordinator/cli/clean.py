@@ -26,7 +26,6 @@ def clean(
 
     Examples:
       coordinator clean --dry-run
-      coordinator clean
       coordinator clean --everywhere
     """
     every = leftovers()

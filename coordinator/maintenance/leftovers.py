@@ -1,4 +1,4 @@
-"""What killed processes of this user have left: the one answer for `clean` and for `doctor`."""
+"""Leftovers of killed processes of this user: the one answer for `clean` and for `doctor`."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ from emunode.state_folder import state_folder
 
 
 class Leftover(NamedTuple):
-    """What one killed process has left."""
+    """The leftovers of one killed process."""
 
     files: tuple[Path, ...]
     here: bool
@@ -83,8 +83,10 @@ def _launcher(record: Record) -> Any:
 
 
 def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Leave out what is in an unfinished folder."""
-    return tuple(path for path in paths if not any(parent.name.startswith(PARTIAL) for parent in path.parents))
+    """Leave out files in unfinished and in temporary folders."""
+    return tuple(
+        path for path in paths if not any(parent.name.startswith((PARTIAL, TEMPORARY)) for parent in path.parents)
+    )
 
 
 def _is_here(record: Record) -> bool:

@@ -31,7 +31,7 @@ MOST_RECORD_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Record:
-    """What one process creates, and which process that is."""
+    """A process and all that it creates."""
 
     run: str
     pid: int

@@ -74,7 +74,7 @@ class ClusterLaunch(Launch):
     program = ""
     """The command of the launcher, unless the scenario gives another one."""
     package = ""
-    """What has this command."""
+    """The package of this command."""
 
     def __init__(self, plan: Plan, log: TextIO) -> None:
         self._log = log

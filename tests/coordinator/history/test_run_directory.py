@@ -31,7 +31,7 @@ def everything(folder: Path) -> set[str]:
 
 
 def abandoned() -> list[Path]:
-    """What `clean` would remove."""
+    """Everything that `clean` would remove."""
     return [path for each in leftovers() for path in each.files]
 
 
