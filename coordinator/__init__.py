@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from coordinator.annexes.papers.api import reproduce as reproduce
     from coordinator.annexes.proofs.api import certify as certify
     from coordinator.annexes.proofs.certificate import Certificate as Certificate
+    from coordinator.annexes.schedules.api import CollectiveSchedule as CollectiveSchedule
+    from coordinator.annexes.schedules.api import schedule as schedule
     from coordinator.api.branches import branch
     from coordinator.api.campaigns import Campaign, campaign
     from coordinator.api.comparisons import compare
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from coordinator.api.mapping import map  # noqa: A004
     from coordinator.api.networks import Network, network
     from coordinator.api.runs import Run
-    from coordinator.api.schedules import CollectiveSchedule, schedule
     from coordinator.api.sweeps import sweep
     from coordinator.api.verification import verify
     from coordinator.api.watching import watch
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Campaign",
-    "CollectiveSchedule",
     "ContractError",
     "DeadlineError",
     "EmulatorError",
@@ -67,7 +67,6 @@ __all__ = [
     "faults",
     "map",
     "network",
-    "schedule",
     "sweep",
     "topologies",
     "verify",
@@ -84,7 +83,6 @@ _HOMES = {
     "coordinator.api.mapping": ("map",),
     "coordinator.api.networks": ("Network", "network"),
     "coordinator.api.runs": ("Run",),
-    "coordinator.api.schedules": ("CollectiveSchedule", "schedule"),
     "coordinator.api.sweeps": ("sweep",),
     "coordinator.api.verification": ("verify",),
     "coordinator.api.watching": ("watch",),

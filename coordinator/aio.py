@@ -23,7 +23,6 @@ from coordinator.api import (
     lists,
     mapping,
     networks,
-    schedules,
     sweeps,
     verification,
     watching,
@@ -46,7 +45,6 @@ __all__ = [
     "faults",
     "map",
     "network",
-    "schedule",
     "sweep",
     "topologies",
     "verify",
@@ -133,7 +131,6 @@ campaign = as_async(campaigns.campaign)
 compare = as_async(comparisons.compare)
 faults = as_async(lists.faults)
 map = as_async(mapping.map)  # noqa: A001  # as `coordinator.map`
-schedule = as_async(schedules.schedule)
 sweep = as_async(sweeps.sweep)
 topologies = as_async(lists.topologies)
 verify = as_async(verification.verify)
@@ -147,10 +144,12 @@ if TYPE_CHECKING:
     from coordinator.annexes.mpi import api as mpi
     from coordinator.annexes.papers import api as papers
     from coordinator.annexes.proofs import api as proofs
+    from coordinator.annexes.schedules import api as schedules
 
     judge = as_async(mpi.judge)
     reproduce = as_async(papers.reproduce)
     certify = as_async(proofs.certify)
+    schedule = as_async(schedules.schedule)
 else:
 
     def __getattr__(name):

@@ -21,8 +21,7 @@ from typing import Final, NamedTuple
 # With the built-in algorithms and topologies: no plug-in may clash with them.
 import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
-from emunode.algorithms.given_base import SCHEDULE
-from emunode.algorithms.program import PROGRAM
+from emunode.annexes import ALGORITHMS as FROM_OUTSIDE
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.faults.kinds import KINDS
 from emunode.model import Plugin
@@ -183,7 +182,7 @@ def _require_new_names(additions: list[Addition]) -> None:
     for _, entry in additions:
         if not isinstance(entry, type) or not issubclass(entry, Algorithm):
             continue
-        if entry.name in (PROGRAM, SCHEDULE):
+        if entry.name in FROM_OUTSIDE:
             _, line = getsourcelines(entry)
             raise RegistrationError(
                 f"line {line}: algorithm {entry.__qualname__} is called {entry.name!r}, a name already taken"

@@ -3,7 +3,14 @@
 from collections import Counter, deque
 from random import Random
 
-from coordinator.schedules.chunk_program import RECEIVING, SENDING, WRITING, ChunkOperation, ChunkProgram, ThreadBlock
+from coordinator.annexes.schedules.chunk_program import (
+    RECEIVING,
+    SENDING,
+    WRITING,
+    ChunkOperation,
+    ChunkProgram,
+    ThreadBlock,
+)
 
 WORD = 2**64
 NOTHING = 7

@@ -26,6 +26,16 @@ class Annex(NamedTuple):
 
 
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "exports": ("coordinator export", "Campaign.export", "Run.export", "Run.figures", "a picture in LaTeX"),
+    "schedules": (
+        "coordinator.CollectiveSchedule",
+        "coordinator.schedule",
+        "--schedule",
+        "judge schedule files",
+        "recognise schedule files",
+        "packets as GOAL",
+        "schedule files",
+    ),
     "mpi": ("coordinator judge", "coordinator.judge", "verify the history of other software"),
     "invariants": ("coordinator graph", "figures of a network"),
     "orders": ("certify --every-order", "run --order"),

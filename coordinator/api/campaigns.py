@@ -8,6 +8,7 @@ from typing import Unpack
 
 import polars as pl
 
+from coordinator.annexes import annex_function
 from coordinator.api.networks import BaseNetwork
 from coordinator.api.option_types import Options
 from coordinator.api.options import FaultTexts, as_list, require_number, scenario_values
@@ -30,10 +31,8 @@ from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows,
 from coordinator.history.run_directory import temporary_folder
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
-from coordinator.reports import pgfplots
 from coordinator.reports.campaign_report import MEASURES, curve_rows, figures, page, pictures_of, slug
-from coordinator.reports.export import write_lines
-from coordinator.reports.figures import write_figures
+from coordinator.reports.curves import CURVES
 from coordinator.reports.numbers import describe_load
 from coordinator.reports.pictures import Page, Picture, frame
 from coordinator.reports.tables import Row as ReportRow
@@ -329,10 +328,10 @@ class Campaign(Judged):
         `figures` is a folder for every figure as SVG, PNG and LaTeX. Returns the written files by kind. Raises ScenarioError
         if no file is named or one cannot be written.
         """
-        written = {} if figures is None else {"figures": write_figures(self.figures(), Path(figures))}
-        if written and pgfplots is None and csv is None:
-            return written
-        return written | export_curves(self.curves, pgfplots, csv)
+        pictures = {} if figures is None else self.figures()
+        export = annex_function("Campaign.export")
+        written: dict[str, Path] = export(self.curves, pictures, pgfplots=pgfplots, csv=csv, figures=figures)
+        return written
 
     def __repr__(self) -> str:
         return f"<campaign {self.title}: {self._count:,} trials, {self.verdict}>"
@@ -359,18 +358,6 @@ class Campaign(Judged):
     def _repr_html_(self) -> str:
         shown = self.report()
         return frame(shown.html, shown.title, shown.height)
-
-
-def export_curves(curves: Sequence[ReportRow], latex: Path | str | None, table: Path | str | None) -> dict[str, Path]:
-    """Write curves, in the form of `curve_rows`, to the files that are named."""
-    files: dict[str, Path] = {}
-    if latex is not None:
-        files["pgfplots"] = write_lines(Path(latex), pgfplots.pgfplots(curves), "pgfplots")
-    if table is not None:
-        files["csv"] = write_lines(Path(table), [to_csv(curves)], "csv")
-    if not files:
-        raise ScenarioError("export", None, "say what to write: pgfplots=FILE, csv=FILE or figures=FOLDER")
-    return files
 
 
 def _values(name: str, values: Sequence[object]) -> pl.Series:
@@ -423,7 +410,7 @@ def result_files(done: Campaign) -> dict[str, str]:
     figures = {f"{slug(name)}.svg": svg for name, svg in done.pictures().items()}
     tables = {
         "table.csv": to_csv(done.rows),
-        pgfplots.FILE: to_csv(done.curves),
+        CURVES: to_csv(done.curves),
         "table.md": to_markdown(done.rows),
         "losses.csv": to_csv(loss_rows(done.store)),
         **({"processes.csv": to_csv(done.process_rows)} if done.process_rows else {}),

@@ -8,7 +8,7 @@ from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
 from coordinator.scenario.named import name_values
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
-from coordinator.scenario.schedules import with_schedule
+from coordinator.scenario.schedule_text import with_schedule
 from emunode.errors import ScenarioError
 
 FaultTexts = str | Sequence[str]

@@ -24,17 +24,12 @@ from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, Ru
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import needs_own_network, require_possible, warning
 from coordinator.planning.plan import Plan
-from coordinator.reports.animation import write_gif
 from coordinator.reports.data import RunData, find_run, read_run
-from coordinator.reports.export import goal_of_run, graphml_of_run, write_lines
-from coordinator.reports.figures import figures_of_run, write_figures
 from coordinator.reports.layout import WIDTH, layout_of
 from coordinator.reports.panels.network import network_panel
 from coordinator.reports.panels.summary import claims_panel
 from coordinator.reports.pictures import Page, Picture, frame
 from coordinator.reports.run_report import render
-from coordinator.reports.schedule_export import plan_of, write_schedules
-from coordinator.reports.traces.registry import write_trace
 from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.stored.reading import read_bytes
@@ -351,7 +346,8 @@ class Run(Judged):
         With `step` the map shows the run after that step; ScenarioError (field `step`) if the run has no such step.
         """
         with contradictions_named(self.path):
-            return figures_of_run(self.data, step)
+            drawn: dict[str, Picture] = annex_function("Run.figures")(self.data, step)
+            return drawn
 
     def export(
         self,
@@ -375,28 +371,14 @@ class Run(Judged):
         extra `report`. `figures` is a folder for every chart and map as SVG, PNG and LaTeX. Returns the written
         files by kind. Raises ScenarioError if no file is named or one cannot be written.
         """
-        files: dict[str, Path] = {}
+        wanted = {
+            "graphml": graphml, "goal": goal, "trace": trace, "figures": figures, "gif": gif,
+            "msccl": msccl, "forestcoll": forestcoll, "chakra": chakra,
+        }  # fmt: skip
+        files = {kind: Path(path) for kind, path in wanted.items() if path is not None}
         with contradictions_named(self.path):
-            if graphml is not None:
-                files["graphml"] = write_lines(Path(graphml), graphml_of_run(self.data), "graphml")
-            if goal is not None:
-                files["goal"] = write_lines(Path(goal), goal_of_run(self.data), "goal")
-            if trace is not None:
-                files["trace"] = write_trace(self.data, Path(trace))
-            if figures is not None:
-                files["figures"] = write_figures(figures_of_run(self.data), Path(figures))
-            if gif is not None:
-                files["gif"] = write_gif(self.data, Path(gif))
-            schedules = {"msccl": msccl, "forestcoll": forestcoll, "chakra": chakra}
-            if wanted := {name: Path(path) for name, path in schedules.items() if path is not None}:
-                written = write_schedules(plan_of(self.data), wanted)
-                files |= {name: each.path for name, each in written.items()}
-        if not files:
-            kinds = ", ".join(
-                f"{name}=FILE" for name in ("gif", "goal", "graphml", "msccl", "forestcoll", "chakra", "trace")
-            )
-            raise ScenarioError("export", None, f"say what to write: {kinds} or figures=FOLDER")
-        return files
+            written: dict[str, Path] = annex_function("Run.export")(self.data, files)
+        return written
 
     def pack(self, file: Path | str) -> Path:
         """Write an archive with everything that others need to judge the run, as `coordinator pack`, and return its path.

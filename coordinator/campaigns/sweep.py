@@ -43,7 +43,7 @@ from coordinator.stored.version import VERSION_KEY, require_version
 from coordinator.stored.writing import open_to_append, replace_file
 from emunode import __version__
 from emunode.algorithms.claims import DELIVERY, TRAFFIC, stated_bound
-from emunode.algorithms.program import PROGRAM
+from emunode.annexes import PROGRAM
 from emunode.errors import RunError, ScenarioError
 from emunode.terminal import plural
 from emunode.topologies.table import TableTopology

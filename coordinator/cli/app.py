@@ -32,10 +32,6 @@ CORE_COMMANDS = {
     "report": ("report:report_command", "Draw the report of a stored run again."),
     "open": ("runs:open_command", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_command", "Compare stored runs: what differs in their scenarios, metrics and claims."),
-    "export": (
-        "export:export_command",
-        "Write a network, its trees, a schedule or figures for papers and other programs.",
-    ),
     "doctor": ("doctor:doctor_command", "Check what this machine offers: limits, loopback, disk, clock, containers."),
     "clean": ("clean:clean_command", "Remove what killed runs left behind."),
     "image": ("image:image_command", "Build the container images with Docker."),

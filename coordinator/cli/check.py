@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from coordinator.annexes import annex_function
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
-from coordinator.cli.check_schedules import ScheduleChecks, check_schedules
 from coordinator.cli.documents import print_json
 from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
@@ -21,13 +21,12 @@ from coordinator.grading.grade import grade as grade_file
 from coordinator.grading.gradescope import results
 from coordinator.grading.marks import MarkVerdict
 from coordinator.scenario.plugins import load_plugins
-from coordinator.schedules.folder import is_schedule
-from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
 from emunode.topologies.registry import parse_topology
 
 REQUIREMENTS = Group("Requirements", sort_key=1)
+SUBMISSIONS = (".py", ".csv")
 SCHEDULES = Group("Schedules", sort_key=2)
 LIMITS = Group("Limits", sort_key=3)
 STATUS = {MarkVerdict.PASS: 0, MarkVerdict.FAIL: 1, MarkVerdict.UNDECIDED: 3}
@@ -125,18 +124,19 @@ def check(  # noqa: PLR0913  # its flags
     """
     # A plug-in may add a format.
     load_plugins(plugin or ())
-    if files and all(map(is_schedule, files)):
+    if files and all(map(_is_schedule, files)):
         if port_model or property or within is not None or limits is not None or gradescope is not None:
             raise ScenarioError(
                 "check",
                 str(files[0]),
                 "schedules take --topology, --link-capacity, --root, --fault, --brief, --claims and --json only",
             )
-        checks = ScheduleChecks(topology, link_capacity, root, fault, brief, claims, json)
-        return check_schedules(files, checks)
+        judge = annex_function("judge schedule files")
+        status: int = judge(files, topology, link_capacity, root, fault, brief=brief, claims=claims, as_json=json)
+        return status
     if len(files) != 1:
         reason = "expected one submission, or any number of schedules"
-        raise ScenarioError("check", str(next((file for file in files if not is_schedule(file)), None)), reason)
+        raise ScenarioError("check", str(next((file for file in files if not _is_schedule(file)), None)), reason)
     if link_capacity is not None or root or fault or brief or claims:
         reason = "only schedules take --link-capacity, --root, --fault, --brief and --claims"
         raise ScenarioError("check", str(files[0]), reason)
@@ -164,6 +164,11 @@ def check(  # noqa: PLR0913  # its flags
     else:
         _show(found)
     return STATUS[found.verdict]
+
+
+def _is_schedule(file: Path) -> bool:
+    """Return whether a file is not a submission but a schedule, or a folder of them."""
+    return file.suffix not in SUBMISSIONS and bool(annex_function("recognise schedule files")(file))
 
 
 def _show(found: Grade) -> None:

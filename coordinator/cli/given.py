@@ -13,7 +13,7 @@ from coordinator.scenario.named import name_values, values_of_file
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.plugins import load_plugins, require_loaded
 from coordinator.scenario.programs import allow_program, require_named
-from coordinator.scenario.schedules import with_schedule
+from coordinator.scenario.schedule_text import with_schedule
 from emunode.errors import ScenarioError
 
 DAY = 86400.0

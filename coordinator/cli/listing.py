@@ -24,8 +24,8 @@ from coordinator.cli.markup import escape
 from coordinator.cli.output import JsonFlag, PluginFlag, as_command
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
-from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import RegisteredAlgorithm
+from emunode.annexes import PROGRAM
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.terminal import plural

@@ -17,7 +17,7 @@ from coordinator.planning.plan import make_plan
 from coordinator.scenario.drivers import JoinEndpoint
 from coordinator.scenario.model import make_scenario, scenario_from_environment
 from coordinator.scenario.named import name_values
-from coordinator.scenario.schedules import with_schedule
+from coordinator.scenario.schedule_text import with_schedule
 from emunode.errors import ScenarioError
 from emunode.host.process import forgo_privileges
 

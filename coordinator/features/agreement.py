@@ -9,8 +9,8 @@ from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
 from emunode.algorithms.any_network.disjoint_paths import disjoint_families
 from emunode.algorithms.claims import AGREEMENT, Assumption, Claim
-from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import make_algorithm
+from emunode.annexes import PROGRAM
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
 from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step

@@ -5,7 +5,7 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.option import options_of
 from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
 from coordinator.scenario.programs import command_of
-from emunode.algorithms.program import PROGRAM
+from emunode.annexes import PROGRAM
 from emunode.errors import ScenarioError
 from emunode.model import Duplex
 from emunode.topologies.base import RegularTopology, Topology

@@ -13,9 +13,9 @@ from markupsafe import Markup
 from coordinator.reports import theme
 from coordinator.reports.chart import Chart, responsive
 from coordinator.reports.charts import SHARE, Estimates, Points, curves, ratio_curves
+from coordinator.reports.curves import curves_of
 from coordinator.reports.numbers import show, show_seconds
 from coordinator.reports.pages import FOLDER, MARKS, script_json, template, typeset
-from coordinator.reports.pgfplots import curves_of
 from coordinator.reports.pictures import Picture, picture_of
 from coordinator.reports.tables import Row
 

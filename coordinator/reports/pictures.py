@@ -1,13 +1,14 @@
 """Pages and pictures as objects that notebooks show and that can be written to a file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Final
 
+from coordinator.annexes import annex_function
+from coordinator.stored.writing import replace_file
 from coordinator.reports.chart import Chart
-from coordinator.reports.export import write_lines
 from coordinator.reports.plot import Plot
 from coordinator.reports.raster import png_of
 from coordinator.reports.theme import standalone
@@ -76,11 +77,8 @@ class Picture:
 
     def latex(self) -> Sequence[str]:
         """Return the lines of the picture for a LaTeX document; its head says what the document needs."""
-        from coordinator.reports import latex, pgfplots, tikz  # noqa: PLC0415  # few pictures are written as LaTeX
-
-        needs = ["Its document needs in the preamble:", *latex.PREAMBLE]
-        body = tikz.picture(self.svg) if self.plot is None else pgfplots.axis(self.title, self.plot)
-        return [*latex.comments([*(self.about or (self.title,)), *needs]), *body]
+        lines: Sequence[str] = annex_function("a picture in LaTeX")(self)
+        return lines
 
     def __repr__(self) -> str:
         return f"<picture {self.title!r}, {len(self.svg):,} characters>"
@@ -113,3 +111,12 @@ def frame(html: str, title: str, height: int) -> str:
         f'<iframe title="{escape(title)}" srcdoc="{escape(html)}" onload="{fit}" '
         f'style="width:100%;height:{height}px;border:0"></iframe>'
     )
+
+
+def write_lines(path: Path, lines: Iterable[str], field: str) -> Path:
+    """Write a document and return its path. Raises ScenarioError (for `field`) if the file cannot be written."""
+    try:
+        replace_file(path, lines, named=True)
+        return path
+    except OSError as error:
+        raise ScenarioError(field, str(path), f"cannot be written: {error.strerror}") from None

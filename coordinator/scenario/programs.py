@@ -11,8 +11,8 @@ from pathlib import Path
 from shutil import which
 from typing import Final
 
-from emunode.algorithms.program_process import ALLOWED, command_text
 from emunode.errors import ScenarioError
+from emunode.programs import ALLOWED, command_text
 
 DIGEST: Final = "@sha256:"
 MAX_FILE_BYTES: Final = 2**28

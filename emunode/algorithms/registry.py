@@ -9,11 +9,9 @@ from typing import Final
 
 import emunode.topologies.registry  # noqa: F401  # declares the families
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm, Need
-from emunode.algorithms.given_base import SCHEDULE
-from emunode.algorithms.given_schedule import find_given
-from emunode.algorithms.program import PROGRAM
-from emunode.algorithms.program_reductions import find_program
 from emunode.algorithms.repair import make_repaired
+from emunode.annexes import ALGORITHMS as FROM_OUTSIDE
+from emunode.annexes import annex_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec, EvenParts
 from emunode.topologies.base import FAMILIES, Topology
@@ -117,10 +115,9 @@ def registered() -> Iterator[tuple[str, RegisteredAlgorithm]]:
 
 def find_algorithm(topology: Topology, spec: CollectiveSpec) -> RegisteredAlgorithm:
     """Return the class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
-    if spec.algorithm == PROGRAM:
-        return find_program(spec)
-    if spec.algorithm == SCHEDULE:
-        return find_given(spec)
+    if spec.algorithm in FROM_OUTSIDE:
+        given: RegisteredAlgorithm = annex_algorithm(spec.algorithm)(spec)
+        return given
     for family in (topology.family, ANY_FAMILY):
         if entry := ALGORITHMS.get((family, spec.collective, spec.algorithm)):
             return entry

@@ -1,9 +1,10 @@
 """The optional parts of both packages: what is missing is said in one sentence, and what is there is imported by name."""
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Final
 
 from emunode.errors import ScenarioError
 
@@ -16,6 +17,15 @@ class MissingAnnexError(ScenarioError):
         self.args = (f"{asked} belongs to the annex {annex}, which is not installed",)
 
 
+SCHEDULE: Final = "schedule"
+PROGRAM: Final = "program"
+ALGORITHMS: Final[Mapping[str, tuple[str, str]]] = {
+    SCHEDULE: ("schedules", "emunode.annexes.schedules.given_schedule:find_given"),
+    PROGRAM: ("programs", "emunode.annexes.programs.reductions:find_program"),
+}
+"""The algorithms whose hops come from outside: their annex, and the function that returns the class for a collective."""
+
+
 @cache
 def is_installed(package: str, annex: str) -> bool:
     """Return whether `package`, `emunode` or `coordinator`, has the folder of an annex."""
@@ -26,3 +36,11 @@ def load(target: str) -> Any:
     """Import a target, `module:name`, and return what it names."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
+
+
+def annex_algorithm(name: str) -> Any:
+    """Return the function that finds one of `ALGORITHMS`; MissingAnnexError if its annex is not installed."""
+    annex, target = ALGORITHMS[name]
+    if not is_installed("emunode", annex):
+        raise MissingAnnexError(f"algorithm {name!r}", annex)
+    return load(target)

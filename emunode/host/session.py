@@ -16,7 +16,6 @@ from typing import NamedTuple
 import trio
 
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.program_process import ALLOWED, command_text
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.rank_set import results_of
 from emunode.errors import EmulatorError, FrameError, RunError
@@ -46,6 +45,7 @@ from emunode.net import wire
 from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
 from emunode.net.protocol import HostConfig
 from emunode.plugins import load_received
+from emunode.programs import ALLOWED, command_text
 from emunode.timed.engine import HostCallbacks, LinkEnds, TimedRun
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology

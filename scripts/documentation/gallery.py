@@ -21,8 +21,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator.annexes.exports import paper_figures
 from coordinator.cli.invoke import main
-from coordinator.reports import network_svg, paper_figures, theme
+from coordinator.reports import network_svg, theme
 from coordinator.reports.data import read_run
 from coordinator.reports.layout import WIDTH
 from coordinator.reports.panels.base import Report

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from coordinator.reports import schedule_export
-from coordinator.schedules.base import FileVerdict, RefusedScheduleError, ScheduleFile
-from coordinator.schedules.registry import read_schedule
+from coordinator.annexes.schedules import writing as schedule_export
+from coordinator.annexes.schedules.base import FileVerdict, RefusedScheduleError, ScheduleFile
+from coordinator.annexes.schedules.registry import read_schedule
 from emunode.algorithms.base import Dependence
 from emunode.errors import ScenarioError
 from emunode.model import Collective

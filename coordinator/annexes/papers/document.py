@@ -13,6 +13,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from coordinator.annexes.exports import paper_figures
 from coordinator.annexes.papers.base import Figure, Reproduction, Section
 from coordinator.annexes.papers.tables import (
     ERRATUM,
@@ -24,7 +25,8 @@ from coordinator.annexes.papers.tables import (
     counts_of,
     verdict_of,
 )
-from coordinator.reports import pages, paper_figures, theme
+from coordinator.stored.writing import replace_file
+from coordinator.reports import pages, theme
 from coordinator.reports.numbers import show
 from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import Verdict

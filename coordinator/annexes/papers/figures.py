@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from string import Template
 
+from coordinator.annexes.exports.paper_figures import DrawingPart, drawing
 from coordinator.annexes.papers.base import Figure
 from coordinator.annexes.papers.tables import printed
-from coordinator.reports.paper_figures import DrawingPart, drawing
 
 
 def drawn(paper: str, figure: object, panels: Sequence[DrawingPart], **names: object) -> Figure:

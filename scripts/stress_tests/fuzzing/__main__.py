@@ -15,7 +15,7 @@ INSTRUMENTED = [
     "coordinator.networks",
     "coordinator.scenario",
     "coordinator.planning.plan",
-    "coordinator.schedules",
+    "coordinator.annexes.schedules",
 ]
 """Packages whose coverage guides the fuzzer."""
 REPLAY = sys.argv[1:2] == ["-replay"]

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from coordinator.scenario.schedules import network_of_links
-from coordinator.schedules.base import FileVerdict
-from coordinator.schedules.registry import read_schedule, schedule_suffixes
+from coordinator.annexes.schedules.base import FileVerdict
+from coordinator.annexes.schedules.registry import read_schedule, schedule_suffixes
+from coordinator.annexes.schedules.scenario_values import network_of_links
 from emunode.errors import ScenarioError
 from stress_tests.common import ROOT
 from stress_tests.fuzzing.source import Source, Target, drawn

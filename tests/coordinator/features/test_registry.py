@@ -183,11 +183,11 @@ READS = {
     "coordinator/planning/resources.py": 2,
     "coordinator/results/audit.py": 1,
     # A schedule file has no place for a rule of repair, and the refusal names the rule.
-    "coordinator/reports/schedule_export.py": 2,
+    "coordinator/annexes/schedules/writing.py": 2,
     # The rules and engines of the nodes, which know no features.
     "emunode/algorithms/base.py": 4,
     "emunode/algorithms/folding.py": 1,
-    "emunode/algorithms/given_schedule.py": 1,
+    "emunode/annexes/schedules/given_schedule.py": 1,
     "emunode/algorithms/number_payloads.py": 5,
     "emunode/algorithms/registry.py": 1,
     "emunode/algorithms/repair.py": 3,

@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from coordinator.annexes.exports.traces.chrome import chrome_trace
+from coordinator.annexes.exports.traces.events import TraceEvents
 from coordinator.execution.sinks import RunResult
 from coordinator.execution.verify import verify
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.delivery_times import delivery_times_panel
 from coordinator.reports.panels.space_time import space_time_panel
-from coordinator.reports.traces.chrome import chrome_trace
-from coordinator.reports.traces.events import TraceEvents
 from tests.command_line import fields
 from tests.support import run_scenario
 

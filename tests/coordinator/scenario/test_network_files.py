@@ -692,7 +692,8 @@ def test_a_missing_network_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["star:4", "hypercube:4", "ej:1+2"])
 def test_a_family_written_to_a_file_comes_back(name: str, tmp_path: Path) -> None:
-    from coordinator.reports.export import graphml_of_plan, write_lines
+    from coordinator.annexes.exports.graph_formats import graphml_of_plan
+    from coordinator.reports.pictures import write_lines
 
     topology = parse_topology(name)
     write_lines(tmp_path / "net.graphml", graphml_of_plan(name, "broadcast", None, None), "graphml")

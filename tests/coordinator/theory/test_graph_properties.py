@@ -190,7 +190,8 @@ def test_computations_stop_when_their_time_is_over(compute: Any) -> None:
 
 
 def test_a_family_from_a_file_has_the_properties_of_the_family(tmp_path: Path) -> None:
-    from coordinator.reports.export import graphml_of_plan, write_lines
+    from coordinator.annexes.exports.graph_formats import graphml_of_plan
+    from coordinator.reports.pictures import write_lines
 
     for name in ("star:4", "hypercube:4", "ej:2+3"):
         path = write_lines(tmp_path / "net.graphml", graphml_of_plan(name, "broadcast", None, None), "graphml")

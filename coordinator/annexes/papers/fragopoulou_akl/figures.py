@@ -11,11 +11,11 @@ from math import factorial
 
 import polars as pl
 
+from coordinator.annexes.exports.paper_figures import COLOURS, Arc, Branch, branch_of, network_panel, tree_panel
 from coordinator.annexes.papers.base import Figure
 from coordinator.annexes.papers.figures import drawn
 from coordinator.annexes.papers.run_cache import CachedRun, RunCache
 from coordinator.annexes.papers.tables import stated
-from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, network_panel, tree_panel
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees

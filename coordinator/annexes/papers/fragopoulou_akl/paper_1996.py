@@ -10,6 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, factorial
 
+from coordinator.annexes.exports.paper_figures import (
+    COLOURS,
+    DrawingPart,
+    branch_of,
+    network_panel,
+    tree_arcs,
+    tree_panel,
+)
 from coordinator.annexes.papers.base import Figure, Section, described
 from coordinator.annexes.papers.figures import drawn
 from coordinator.annexes.papers.fragopoulou_akl.faults import fault_tables
@@ -18,7 +26,6 @@ from coordinator.annexes.papers.fragopoulou_akl.orders import order_tables, run_
 from coordinator.annexes.papers.fragopoulou_akl.report_1993 import others, total_distance
 from coordinator.annexes.papers.run_cache import CachedRun, RunCache
 from coordinator.annexes.papers.tables import ERRATUM, VERDICT, Table, compared, compared_metric, notes
-from coordinator.reports.paper_figures import COLOURS, DrawingPart, branch_of, network_panel, tree_arcs, tree_panel
 from emunode.model import Port, Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph

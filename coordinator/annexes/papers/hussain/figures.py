@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
+from coordinator.annexes.exports.paper_figures import Arc, network_panel
 from coordinator.annexes.papers.base import Figure, Section, described
 from coordinator.annexes.papers.figures import drawn
 from coordinator.annexes.papers.run_cache import CachedRun, RunCache
 from coordinator.annexes.papers.tables import Table, compared
-from coordinator.reports.paper_figures import Arc, network_panel
 from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi

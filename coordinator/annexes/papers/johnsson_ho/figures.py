@@ -11,12 +11,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from coordinator.annexes.papers.base import Figure, Section, described
-from coordinator.annexes.papers.figures import drawn
-from coordinator.annexes.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE
-from coordinator.annexes.papers.run_cache import CachedRun, RunCache
-from coordinator.annexes.papers.tables import Table, compared, notes
-from coordinator.reports.paper_figures import (
+from coordinator.annexes.exports.paper_figures import (
     COLOURS,
     Arc,
     Branch,
@@ -27,6 +22,11 @@ from coordinator.reports.paper_figures import (
     tree_arcs,
     tree_panel,
 )
+from coordinator.annexes.papers.base import Figure, Section, described
+from coordinator.annexes.papers.figures import drawn
+from coordinator.annexes.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE
+from coordinator.annexes.papers.run_cache import CachedRun, RunCache
+from coordinator.annexes.papers.tables import Table, compared, notes
 from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.hypercube import Hypercube

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import cos, gcd, pi, sin
 
+from coordinator.annexes.exports.paper_figures import COLOURS, HEAD, DrawingPart, network_panel, tree_arcs
 from coordinator.annexes.papers.base import Figure
 from coordinator.annexes.papers.figures import drawn
 from coordinator.annexes.papers.tables import compared
-from coordinator.reports.paper_figures import COLOURS, HEAD, DrawingPart, network_panel, tree_arcs
 from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.testing import check_trees

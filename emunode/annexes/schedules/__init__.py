@@ -1,0 +1,1 @@
+"""Algorithms of which each hop is given by a schedule file."""
