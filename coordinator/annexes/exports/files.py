@@ -23,7 +23,7 @@ WRITERS: Final[Mapping[str, Callable[[RunData, Path], Path]]] = {
     "figures": lambda data, path: write_figures(figures_of_run(data), path),
     "gif": write_gif,
 }
-"""What is written of a run, by kind; the other kinds are formats of schedules."""
+"""The files of a run by kind; the other kinds are formats of schedules."""
 
 
 def export_run(data: RunData, files: Mapping[str, Path]) -> dict[str, Path]:

@@ -1,0 +1,5 @@
+"""The browser and the runs of the tests of reports."""
+
+from tests.coordinator.reports.conftest import page, runs
+
+__all__ = ["page", "runs"]
