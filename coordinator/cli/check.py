@@ -21,6 +21,7 @@ from coordinator.grading.grade import grade as grade_file
 from coordinator.grading.gradescope import results
 from coordinator.grading.marks import MarkVerdict
 from coordinator.scenario.plugins import load_plugins
+from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
 from emunode.topologies.registry import parse_topology

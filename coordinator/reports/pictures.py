@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.annexes import annex_function
-from coordinator.stored.writing import replace_file
 from coordinator.reports.chart import Chart
 from coordinator.reports.plot import Plot
 from coordinator.reports.raster import png_of

@@ -20,7 +20,6 @@ import polars as pl
 from coordinator.annexes import annex_function
 from coordinator.reports.data import LARGEST_ORDER, RunData
 from coordinator.scenario.networks import load_topology
-from coordinator.stored.writing import replace_file
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError

@@ -25,7 +25,6 @@ from coordinator.annexes.papers.tables import (
     counts_of,
     verdict_of,
 )
-from coordinator.stored.writing import replace_file
 from coordinator.reports import pages, theme
 from coordinator.reports.numbers import show
 from coordinator.reports.tables import Row, to_csv
