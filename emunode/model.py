@@ -315,7 +315,7 @@ class RealNumbers(NamedTuple):
     """The user's numbers in little-endian storage: all elements of the first rank that owns data, then of the next one.
     In the process that holds them as an array, a view of that."""
     fixed_order: bool = False
-    """Whether one fold tree serves all chunks, and partial results travel in parts: `emunode.algorithms.fixed_order`."""
+    """Whether one fold tree serves all chunks, and partial results travel in parts, by `annexes.numbers.fixed_order`."""
     leaves: int = 0
     """Contributions in all, of which each rank that owns data has a run; 0 for one of each of these ranks, by its number."""
 

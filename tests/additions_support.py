@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from coordinator.additions.fold_tree import FoldTree
+from coordinator.annexes.numbers.fold_tree import FoldTree
+from emunode.annexes.numbers.contributions import generated
+from emunode.annexes.numbers.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType
 from emunode.model import Rounding
 from emunode.topologies.registry import parse_topology
-from emunode.values.contributions import generated
-from emunode.values.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType
 
 ELEMENTS = 240
 """The elements of the vectors of the golden results."""

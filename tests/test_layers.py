@@ -39,7 +39,6 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "emunode.memory": set(),
     "emunode.logging": set(),
     "emunode.terminal": set(),
-    "emunode.values": {"emunode.model"},
     "emunode.programs": set(),
     "emunode.state_folder": set(),
     "emunode.stop_signals": set(),
@@ -58,7 +57,6 @@ BELOW: Final[Mapping[str, set[str]]] = {
         "emunode.logging",
         "emunode.runtime",
         "emunode.play",
-        "emunode.values",
     },
     "emunode.plugins": {"emunode.algorithms", "emunode.faults"},
     "emunode.protocols": {"emunode.algorithms", "emunode.faults"},
@@ -76,11 +74,10 @@ BELOW: Final[Mapping[str, set[str]]] = {
         "emunode.memory",
         "emunode.state_folder",
     },
-    "coordinator.additions": {"emunode.engine"},
     "coordinator.placements": {"emunode.host", "coordinator.stored"},
     "coordinator.scenario": {"coordinator.placements", "coordinator.stored", "coordinator.annexes", "emunode.programs"},
     "coordinator.history": {"emunode.host", "coordinator.stored"},
-    "coordinator.features": {"coordinator.theory", "coordinator.history", "coordinator.additions"},
+    "coordinator.features": {"coordinator.theory", "coordinator.history"},
     "coordinator.planning": {"coordinator.features"},
     "coordinator.dependence": {"coordinator.history"},
     "coordinator.theory": {"coordinator.scenario", "coordinator.dependence"},
@@ -106,12 +103,14 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.__main__": {"coordinator.cli"},
     "coordinator.annexes.exports": {"coordinator.cli"},
     "coordinator.annexes.invariants": {"coordinator.cli"},
-    "coordinator.annexes.mpi": {"coordinator.cli"},
+    "coordinator.annexes.mpi": {"coordinator.cli", "coordinator.annexes.numbers"},
+    "coordinator.annexes.numbers": {"coordinator.cli", "emunode.annexes.numbers"},
     "coordinator.annexes.orders": {"coordinator.cli"},
-    "coordinator.annexes.papers": {"coordinator.cli", "coordinator.annexes.exports"},
+    "coordinator.annexes.papers": {"coordinator.cli", "coordinator.annexes.exports", "coordinator.annexes.numbers"},
     "coordinator.annexes.proofs": {"coordinator.cli"},
     "coordinator.annexes.schedules": {"coordinator.cli", "emunode.annexes.schedules"},
-    "emunode.annexes.programs": {"emunode.plugins"},
+    "emunode.annexes.numbers": {"emunode.engine"},
+    "emunode.annexes.programs": {"emunode.plugins", "emunode.annexes.numbers"},
     "emunode.annexes.schedules": {"emunode.plugins"},
 }
 FACES: Final = ("coordinator", "coordinator.aio")
@@ -280,8 +279,8 @@ def judge(module: str, name: str) -> Iterator[str]:
     if names_kind and own != "emunode.faults" and module not in NAME_KINDS:
         yield f"imports {name}, a kind of fault: ask the fault for its effects"
     # Real numbers need arrays; a host that has none of them does without the time that this import takes.
-    if top == "numpy" and own.startswith("emunode") and own != "emunode.values":
-        yield f"imports {name}, which only emunode.values may"
+    if top == "numpy" and own.startswith("emunode") and own != "emunode.annexes.numbers":
+        yield f"imports {name}, which only emunode.annexes.numbers may"
     if top in NEVER_IN_EMUNODE and own.startswith("emunode"):
         yield f"imports {name}, which only the coordinator needs"
 

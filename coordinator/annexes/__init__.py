@@ -23,6 +23,12 @@ class Annex(NamedTuple):
     """The target of each name of the Python API."""
     calls: Mapping[str, str] = {}
     """The target of each function that the core calls by what it does."""
+    options: Mapping[str, str] = {}
+    """The module of each record of options of a scenario."""
+    features: Mapping[str, str] = {}
+    """The target of each feature of nodes; they come before the liveness of nodes."""
+    panels: Mapping[str, str] = {}
+    """The target of each panel of a report; they come before the panel of steps."""
 
 
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -35,6 +41,22 @@ BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
         "recognise schedule files",
         "packets as GOAL",
         "schedule files",
+    ),
+    "numbers": (
+        "--values",
+        "--rounding",
+        "--fixed-order",
+        "--leaves",
+        "--data",
+        "Run.additions",
+        "hold arrays as contributions",
+        "store contributions",
+        "read results",
+        "gather results",
+        "compare results",
+        "compare bits",
+        "price of a fixed order",
+        "picture of additions",
     ),
     "mpi": ("coordinator judge", "coordinator.judge", "verify the history of other software"),
     "invariants": ("coordinator graph", "figures of a network"),
@@ -49,7 +71,7 @@ BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "papers": ("coordinator reproduce", "coordinator.reproduce"),
 }
-"""The names that an annex brings: commands, names of the Python API, and calls, as `register()` states them."""
+"""The names that an annex brings: commands, flags, names of the Python API, and calls, as `register()` states them."""
 
 
 @cache

@@ -1,8 +1,9 @@
 """The fields of a scenario as keyword arguments."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from coordinator.annexes import annex_function
 from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
 from coordinator.scenario.named import name_values
@@ -55,7 +56,8 @@ def _held(data: object, values: Mapping[str, object], leaves: object) -> str:
     import numpy as np  # noqa: PLC0415  # few programs give arrays
 
     from coordinator.scenario.networks import load_topology  # noqa: PLC0415
-    from coordinator.scenario.number_files import hold_contributions  # noqa: PLC0415
+
+    hold: Callable[..., str] = annex_function("hold arrays as contributions")
 
     if callable(data):
         sha256 = values.get("network_sha256")
@@ -65,8 +67,8 @@ def _held(data: object, values: Mapping[str, object], leaves: object) -> str:
             rows = np.stack([np.asarray(data(name)) for name in names])
         except ValueError as error:
             raise ScenarioError("data", repr(data), f"arrays of one shape for all ranks: {error}") from None
-        return hold_contributions(rows, fresh=True)
-    return hold_contributions(np.asarray(data))
+        return hold(rows, fresh=True)
+    return hold(np.asarray(data))
 
 
 def is_duration(name: str) -> bool:

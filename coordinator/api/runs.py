@@ -269,13 +269,11 @@ class Run(Judged):
         ScenarioError if the algorithm folds in no fixed order, or has too many parts.
         """
         require_usable()
-        from coordinator.additions.probed_results import trees_of_results  # noqa: PLC0415  # few runs need it
-        from coordinator.additions.tables import addition_table  # noqa: PLC0415  # few runs need it
-
         plan = self.data.plan
         if plan is None:
             raise RunError(f"the scenario of this run cannot be read: {self.data.reasons}")
-        return addition_table(plan.algorithm, trees_of_results(plan.algorithm, self.results))
+        table: pl.DataFrame = annex_function("Run.additions")(plan.algorithm, self.results)
+        return table
 
     def _table(self, name: str, table: Table | None) -> Table:
         require_usable()

@@ -18,7 +18,8 @@ from typing import Any, Final
 import polars as pl
 import tomli_w
 
-from coordinator.campaigns.changed_bits import BITS, bits_record, compared_bits
+from coordinator.annexes import annex_function
+from coordinator.campaigns.bits import BITS, bits_record
 from coordinator.campaigns.stored_records import read_records, require_row
 from coordinator.execution.run import run
 from coordinator.execution.sinks import FinishedRun, MemorySink
@@ -282,7 +283,7 @@ def rows_of(made: Sequence[tuple[SweepPoint, Mapping[str, Any]]], metric: str) -
         groups.setdefault((point.plan.topology.name, point.plan.scenario.algorithm), []).append((point, record))
     for group in groups.values():
         if any(point.varied for point, _ in group):
-            found = compared_bits([(point.plan, record) for point, record in group])
+            found = annex_function("compare bits")([(point.plan, record) for point, record in group])
             bits |= {point.key: row for (point, _), row in zip(group, found, strict=True)}
     rows: list[Row] = []
     left_out = []

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coordinator.annexes import annex_function
 from coordinator.batch.derived import derived_claims
 from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive
 from coordinator.execution.event_loop import DirectLoop, RunLoop
@@ -28,7 +29,7 @@ from emunode.model import Collective
 from emunode.topologies.table import TableTopology
 
 if TYPE_CHECKING:
-    from coordinator.additions.results import ResultArray
+    from coordinator.history.result_array import ResultArray
     from coordinator.networks.timed import Timed
 
 
@@ -132,9 +133,8 @@ def _results(plan: Plan, execution: ExecutionResult) -> "ResultArray | None":
     """Return the results of a reduction of real numbers, None for other runs."""
     if execution.results is None:
         return None
-    from coordinator.additions.results import gather  # noqa: PLC0415  # it imports numpy
-
-    return gather(plan.algorithm, plan.surviving(execution.results))
+    gathered: ResultArray = annex_function("gather results")(plan.algorithm, plan.surviving(execution.results))
+    return gathered
 
 
 def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: ExecutionResult) -> dict[str, object]:

@@ -12,6 +12,7 @@ from typing import Protocol, TextIO, TypeVar
 
 import polars as pl
 
+from coordinator.annexes import annex_function
 from coordinator.execution.drive import REFUSALS, ExecutionResult, refusal
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import FILE, Journal, Observe
@@ -147,9 +148,8 @@ class DirectorySink(Sink[RunResult]):
             self._made = True
         scenario, numbers, folder = plan.scenario, plan.spec.numbers, self.directory.path
         if numbers is not None and numbers.data:
-            from coordinator.scenario.number_files import write_contributions  # noqa: PLC0415  # it imports numpy
-
-            data = write_contributions(folder, numbers, len(numbers.contributions(plan.topology.data_ranks)))
+            count = len(numbers.contributions(plan.topology.data_ranks))
+            data = annex_function("store contributions")(folder, numbers, count)
             scenario = scenario.model_copy(update={"data": data})
         self.directory.write_text("scenario.toml", stored_scenario(scenario, plan.topology, folder))
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isclose
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from coordinator.annexes import annex_function
 from coordinator.batch.derived import derived_claims
 from coordinator.execution.branch import compare_with_origin
 from coordinator.execution.stored_pages import check_rest
@@ -39,6 +40,8 @@ from coordinator.execution.verification import (
 from coordinator.history.journal import hash_of, sorting, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.prediction import completed, prediction
+from coordinator.history.result_array import ResultArray
+from coordinator.history.run_directory import CONTRIBUTIONS
 from coordinator.history.stored_run import (
     KNOWN,
     read_summary,
@@ -56,7 +59,6 @@ from coordinator.results.host_traffic import HOST_TRAFFIC, host_traffic
 from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.model import Scenario, costs_of
 from coordinator.scenario.networks import NETWORK, PREFIX
-from coordinator.scenario.number_files import DATA, read_results
 from coordinator.scenario.plugins import FOLDER as PLUGINS
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
@@ -66,9 +68,6 @@ from emunode.engine.rank_set import results_of
 from emunode.errors import ScenarioError
 from emunode.model import HopOutcome
 from emunode.timed.cost_model import NANO
-
-if TYPE_CHECKING:
-    from coordinator.additions.results import ResultArray
 
 VOTED = ("elections", "nodes", "steps")
 """The tables that depend on votes."""
@@ -166,7 +165,7 @@ def compared_files(run: Recomputed) -> set[str]:
         *(f"{name}.parquet" for name in VOTED if run.open_votes),
         *(f"{name}.json" for name in conclusion.records),
         *(["results.npy"] if conclusion.results is not None else []),
-        *([DATA] if dict(scenario).get("data") else []),
+        *([CONTRIBUTIONS] if dict(scenario).get("data") else []),
         *([NETWORK] if scenario.topology.startswith(PREFIX) else []),
         *([PLUGINS] if scenario.plugin else []),
     }  # fmt: skip
@@ -251,11 +250,10 @@ def _history(
 
 def _results(path: Path, plan: Plan, verification: Verification, replayed: bool) -> "ResultArray | None":
     """Return the results of the run; findings if they are not what the algorithm makes in the replay."""
-    from coordinator.additions.results import ResultArray, gather  # noqa: PLC0415  # few runs have numbers
-
     assert plan.spec.numbers is not None
-    array = read_file(path / "results.npy", read_results)
-    expected = gather(plan.algorithm, plan.surviving(results_of(plan.algorithm) if replayed else ()))
+    array = read_file(path / "results.npy", annex_function("read results"))
+    replays = plan.surviving(results_of(plan.algorithm) if replayed else ())
+    expected: ResultArray = annex_function("gather results")(plan.algorithm, replays)
     if array.shape != expected.numbers.shape or array.dtype != expected.numbers.dtype:
         verification.findings.append(
             f"results.npy: an array of {array.dtype} of shape {array.shape}, expected {expected.numbers.dtype} of shape "

@@ -28,7 +28,7 @@ from emunode.topologies.base import Topology
 if TYPE_CHECKING:
     import polars as pl
 
-    from coordinator.additions.results import ResultArray
+    from coordinator.history.result_array import ResultArray
     from coordinator.history.timetable import Timetable
     from emunode.engine.rank_set import KeptResult
     from emunode.faults.detection import StepDetection

@@ -1,13 +1,14 @@
 """The features of the nodes. To add one, write its module and add its line here."""
 
+from coordinator.annexes import merged
 from coordinator.features.agreement import AgreementFeature
 from coordinator.features.base import FEATURES as FEATURES  # noqa: PLC0414  # complete once this is imported
 from coordinator.features.base import Feature
 from coordinator.features.detection import DetectionFeature
 from coordinator.features.liveness import LivenessFeature
-from coordinator.features.numbers import NumberFeature
 from coordinator.features.reliable import ReliableFeature
 from coordinator.features.repair import RepairFeature
+from emunode.annexes import load
 from emunode.model import CollectiveSpec
 
 # Agreement first: where the collective runs again, the deliveries of its first run decide nothing. Repair and reliable
@@ -17,7 +18,7 @@ for _feature in (
     RepairFeature(),
     ReliableFeature(),
     DetectionFeature(),
-    NumberFeature(),
+    *(load(target)() for target in merged("features").values()),
     LivenessFeature(),
 ):
     FEATURES.add(_feature)

@@ -29,6 +29,8 @@ PROCESS_FAULT = "process fault"
 """The event of a line of the log about a process that a fault has killed, stopped, continued or restarted."""
 TAIL_BYTES = 16 * 1024
 """Size of the end of a log that is read."""
+CONTRIBUTIONS = "data.npy"
+"""The file of a run directory that holds the contributions of a reduction of real numbers."""
 
 
 def require_no_links(path: Path, field: str) -> None:

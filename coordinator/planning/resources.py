@@ -3,8 +3,8 @@
 A link takes a descriptor at each end; a host also needs a listener, a control connection and a few more.
 """
 
+from coordinator.annexes import annex_function
 from coordinator.dependence.losses import HOP_BYTES, MOST_HOPS
-from coordinator.features.numbers import price_of
 from coordinator.planning import link_ends
 from coordinator.planning.link_ends import LINK_ENDS_COUNTED
 from coordinator.planning.machine import RESERVED_DESCRIPTORS
@@ -124,7 +124,8 @@ def _number_bytes(plan: Plan) -> int:
     vectors = len(plan.topology.data_ranks) * plan.spec.messages * plan.spec.contributed_bytes
     if numbers.fixed_order:
         # Sums that wait for their other halves are kept apart.
-        price, algorithm = price_of(plan.algorithm), plan.algorithm
+        algorithm = plan.algorithm
+        price = annex_function("price of a fixed order")(algorithm)
         parts = -(-algorithm.largest_sent_bytes // algorithm.largest_segment_bytes)
         vectors += vectors * parts if price is None else price.on_links
     # Each process judges by the partial results of all ranks; hosts send their results to the coordinator.

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from coordinator.annexes import annex_function
 from coordinator.history.journal import Difference, first_difference
 from coordinator.reports.charts import grouped_bars
 from coordinator.reports.data import RunData
@@ -75,13 +76,12 @@ def _bits(runs: Sequence[RunData]) -> dict[str, Any] | None:
     """Return where the results of two runs of real numbers begin to differ, and why; None for other runs."""
     if len(runs) != 2 or any(run.results is None for run in runs):
         return None
-    from coordinator.additions.compared import compared_results  # noqa: PLC0415  # few runs have numbers
-
     one, other = (run.results for run in runs)
     algorithms = [None if run.plan is None else run.plan.algorithm for run in runs]
     assert one is not None
     assert other is not None
-    return compared_results(one, other, *algorithms)
+    compared: dict[str, Any] = annex_function("compare results")(one, other, *algorithms)
+    return compared
 
 
 def _model_seconds(run: RunData) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from coordinator.annexes import annex_function
 from coordinator.features.journals.rows import IS_DATA
 from coordinator.history.foreign import FOREIGN_FILE, is_foreign, read_foreign_links, read_origin
 from coordinator.history.run_directory import LATEST, RUNS, require_no_links
@@ -98,10 +99,9 @@ class RunData:
         """
         if "results_hash" not in self.summary or self.path == Path():
             return None
-        from coordinator.scenario.number_files import read_results  # noqa: PLC0415  # it imports numpy
-
         try:
-            return read_results(self.path / "results.npy")
+            results: NDArray[Any] = annex_function("read results")(self.path / "results.npy")
+            return results
         except (OSError, ValueError) as error:
             self.notes.append(f"results.npy cannot be read: {_first_line(error)}")
             return None

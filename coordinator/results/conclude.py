@@ -46,7 +46,7 @@ from emunode.lazy_dataclass import dataclass
 from emunode.model import FOLDING
 
 if TYPE_CHECKING:
-    from coordinator.additions.results import ResultArray
+    from coordinator.history.result_array import ResultArray
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from emunode.model import Collective, HopOutcome, Rank
 from emunode.timed.cost_model import NANO
 
 if TYPE_CHECKING:
-    from coordinator.additions.results import ResultArray
+    from coordinator.history.result_array import ResultArray
 
 
 class Traffic(NamedTuple):

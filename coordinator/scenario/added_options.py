@@ -11,6 +11,7 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict
 from pydantic.errors import PydanticInvalidForJsonSchema
 
+from coordinator.annexes import merged
 from coordinator.scenario.option import Option, ScenarioOption
 from emunode.algorithms.claims import is_metric
 from emunode.errors import RegistrationError
@@ -75,7 +76,7 @@ ADDED: Final = Registry[str, type[AddedOptions]](
 """The records of options by name. A built-in feature declares its record in `MODULES`, so that every command knows it."""
 
 MODULES: Final[tuple[tuple[str, str], ...]] = (
-    ("NumberOptions", "coordinator.features.number_options"),
+    *merged("options").items(),
     ("LivenessOptions", "coordinator.features.liveness_options"),
 )
 """The name and the module of each record of a built-in feature."""

@@ -18,6 +18,7 @@ from emunode.algorithms.claims import Claim, Relation, UnknownMetricError
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.rule import LocalView, Rule
 from emunode.algorithms.traits import FORMER, Dependence, Need, Pipe, Timing
+from emunode.annexes import NUMBER_PAYLOADS, from_annex
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.model import (
     ALL_RANKS,
@@ -168,8 +169,7 @@ class Algorithm(ABC):
         spec, ranks = self.spec, self.topology.data_ranks
         short = ranks[len(ranks) - spec.short_blocks :]
         if kind is None and spec.numbers is not None:
-            from emunode.algorithms.number_payloads import payloads_for  # noqa: PLC0415  # it imports numpy
-
+            payloads_for = from_annex("--values", *NUMBER_PAYLOADS)
             kind = partial(payloads_for(spec.numbers), spec, ranks)
         kind = kind or Payloads
         # A range knows its members without listing them, however large the network is.

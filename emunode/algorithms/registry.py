@@ -11,7 +11,7 @@ import emunode.topologies.registry  # noqa: F401  # declares the families
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.repair import make_repaired
 from emunode.annexes import ALGORITHMS as FROM_OUTSIDE
-from emunode.annexes import annex_algorithm
+from emunode.annexes import from_annex
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec, EvenParts
 from emunode.topologies.base import FAMILIES, Topology
@@ -116,7 +116,7 @@ def registered() -> Iterator[tuple[str, RegisteredAlgorithm]]:
 def find_algorithm(topology: Topology, spec: CollectiveSpec) -> RegisteredAlgorithm:
     """Return the class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
     if spec.algorithm in FROM_OUTSIDE:
-        given: RegisteredAlgorithm = annex_algorithm(spec.algorithm)(spec)
+        given: RegisteredAlgorithm = from_annex(f"algorithm {spec.algorithm!r}", *FROM_OUTSIDE[spec.algorithm])(spec)
         return given
     for family in (topology.family, ANY_FAMILY):
         if entry := ALGORITHMS.get((family, spec.collective, spec.algorithm)):

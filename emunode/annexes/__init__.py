@@ -25,6 +25,9 @@ ALGORITHMS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """The algorithms whose hops come from outside: their annex, and the function that returns the class for a collective."""
 
+NUMBER_PAYLOADS: Final = ("numbers", "emunode.annexes.numbers.payloads:payloads_for")
+"""The messages of reductions of real numbers."""
+
 
 @cache
 def is_installed(package: str, annex: str) -> bool:
@@ -38,9 +41,8 @@ def load(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def annex_algorithm(name: str) -> Any:
-    """Return the function that finds one of `ALGORITHMS`; MissingAnnexError if its annex is not installed."""
-    annex, target = ALGORITHMS[name]
+def from_annex(asked: str, annex: str, target: str) -> Any:
+    """Return what a target of an annex names; MissingAnnexError if the annex is not installed."""
     if not is_installed("emunode", annex):
-        raise MissingAnnexError(f"algorithm {name!r}", annex)
+        raise MissingAnnexError(asked, annex)
     return load(target)

@@ -1,8 +1,8 @@
 """Drawings of fold trees."""
 
+from coordinator.annexes.numbers.tree_picture import tree_picture
 from coordinator.annexes.papers.additions.orders import ALGORITHMS
 from coordinator.reports.theme import standalone
-from coordinator.reports.tree_picture import tree_picture
 
 RANKS = 8
 

@@ -2,12 +2,14 @@
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Final
 
 import pytest
 
 import coordinator
 from coordinator.annexes import BELONGS, Annex, annex_function, installed
+from coordinator.scenario.added_options import ADDED
 from emunode.annexes import MissingAnnexError, is_installed, load
 from tests.command_line import ROOT, Call
 
@@ -16,15 +18,19 @@ COMMANDS: Final = sorted({name for names in BELONGS.values() for name in names i
 
 
 def names_of(annex: Annex) -> set[str]:
-    """Return the names that users know: the first words of commands, names of the Python API, and calls."""
+    """Return the names that users know: the first words of commands, flags, names of the Python API, and calls."""
     commands = {f"coordinator {words.split()[0]}" for words in annex.commands}
-    return {*commands, *(f"coordinator.{name}" for name in annex.names), *annex.calls}
+    for module in annex.options.values():
+        import_module(module)
+    options = {name for record in annex.options for name in ADDED[record].model_fields}
+    flags = {f"--{name.replace('_', '-')}" for name in options}
+    return {*commands, *flags, *(f"coordinator.{name}" for name in annex.names), *annex.calls}
 
 
 def targets_of(annex: Annex) -> Iterator[str]:
     """Yield everything that is imported when it is used."""
     yield from (target for target, _ in annex.commands.values())
-    yield from (*annex.names.values(), *annex.calls.values())
+    yield from (*annex.names.values(), *annex.calls.values(), *annex.features.values(), *annex.panels.values())
 
 
 @pytest.fixture

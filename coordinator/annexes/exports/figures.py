@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from coordinator.annexes import annex_function
 from coordinator.annexes.exports import latex, paper_figures
 from coordinator.annexes.exports.graph_formats import executed_trees
 from coordinator.reports import network_svg
@@ -21,7 +22,6 @@ from coordinator.reports.layout import WIDTH
 from coordinator.reports.maps.base import NetworkMap
 from coordinator.reports.maps.link_map import NODES_WITH_ARROWS
 from coordinator.reports.maps.marks import SHAPES, LegendEntry
-from coordinator.reports.panels.additions import tree_drawing
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.delivery_times import served_chart
 from coordinator.reports.panels.links import loads_chart, ports_chart, timelines_chart
@@ -92,7 +92,9 @@ def _traffic(report: Report) -> Iterator[tuple[str, Picture]]:
 
 
 def _additions(report: Report) -> Iterator[tuple[str, Picture]]:
-    drawn = tree_drawing(report)
+    if not isinstance(report.data.get("distinct_trees"), int):  # of real numbers alone
+        return
+    drawn = annex_function("picture of additions")(report)
     if drawn is not None:
         yield "additions", Picture(standalone(drawn), "Order of the additions of the first element")
 

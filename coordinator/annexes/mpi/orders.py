@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from coordinator.additions.fold_tree import FoldTree
-from coordinator.additions.probe import probed_tree
 from coordinator.annexes.mpi.records import CallReport, RankResult
 from coordinator.annexes.mpi.rules.base import MPI_ALGORITHMS, MpiCall
+from coordinator.annexes.numbers.fold_tree import FoldTree
+from coordinator.annexes.numbers.probe import probed_tree
 from coordinator.results.claims import Verdict
+from emunode.annexes.numbers.float_types import FLOAT64
 from emunode.errors import ScenarioError
 from emunode.model import Rounding
-from emunode.values.float_types import FLOAT64
 
 TEXTS_COMMUTING: Final = "texts-commuting"
 TEXTS_IN_ORDER: Final = "texts-in-order"

@@ -1,6 +1,6 @@
 """The panels of a report in page order. To add one, write a function `Report -> Markup | None` and list it here."""
 
-from coordinator.reports.panels.additions import additions_panel
+from coordinator.annexes import merged
 from coordinator.reports.panels.agreement import agreement_panel
 from coordinator.reports.panels.base import Panel
 from coordinator.reports.panels.delivery_times import delivery_times_panel
@@ -11,6 +11,7 @@ from coordinator.reports.panels.space_time import space_time_panel
 from coordinator.reports.panels.steps import steps_panel
 from coordinator.reports.panels.summary import claims_panel, details_panel, tiles_panel
 from coordinator.reports.panels.traffic import traffic_panel
+from emunode.annexes import load
 
 PANELS: list[Panel] = [
     tiles_panel,
@@ -19,7 +20,7 @@ PANELS: list[Panel] = [
     faults_panel,
     cut_off_panel,
     agreement_panel,
-    additions_panel,
+    *(load(target) for target in merged("panels").values()),
     steps_panel,
     delivery_times_panel,
     space_time_panel,

@@ -26,7 +26,7 @@ from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Packet, Port, Rank, ScheduledSend, Step
 
 if TYPE_CHECKING:
-    from emunode.algorithms.number_payloads import NumberPayloads
+    from emunode.annexes.numbers.payloads import NumberPayloads
 
 
 class ProgramReduction(ProgramAlgorithm):

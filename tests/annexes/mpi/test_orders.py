@@ -7,8 +7,6 @@ from functools import cache
 
 import pytest
 
-from coordinator.additions.fold_tree import FoldTree
-from coordinator.additions.probe import meetings_of
 from coordinator.annexes.mpi.orders import (
     PROBE,
     TEXTS_COMMUTING,
@@ -20,6 +18,8 @@ from coordinator.annexes.mpi.orders import (
 from coordinator.annexes.mpi.program import probe_numbers
 from coordinator.annexes.mpi.records import CallReport, RankResult
 from coordinator.annexes.mpi.rules.base import MPI_ALGORITHMS
+from coordinator.annexes.numbers.fold_tree import FoldTree
+from coordinator.annexes.numbers.probe import meetings_of
 from coordinator.results.claims import Verdict
 from tests.support import GOLDEN
 

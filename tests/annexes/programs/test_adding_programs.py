@@ -14,9 +14,9 @@ import coordinator
 from coordinator.annexes.proofs.archive import archive_of, files_of, zipped
 from coordinator.execution.verify import verify
 from coordinator.scenario.programs import allow_program
+from emunode.annexes.numbers.float_types import sum_in_order
 from emunode.errors import RuleError, ScenarioError
 from emunode.programs import ALLOWED
-from emunode.values.float_types import sum_in_order
 from tests.additions_support import ELEMENTS, TREES, chain
 from tests.command_line import ROOT
 from tests.mutation_support import CHECKER
@@ -145,7 +145,7 @@ def test_a_probe_contradicts_a_timetable_that_lies(monkeypatch: pytest.MonkeyPat
     case = Case("complete:5 allreduce bfb values=probe")
     assert case.run.verdict == "holds"
     monkeypatch.setattr(
-        "emunode.algorithms.number_payloads.sum_in_order",
+        "emunode.annexes.numbers.payloads.sum_in_order",
         lambda kind, operands: sum_in_order(kind, [*operands][::-1]),
     )
     other = Case("complete:5 allreduce bfb values=probe")

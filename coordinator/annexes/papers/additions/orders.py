@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from coordinator.additions.fold_tree import FoldTree, fold_in_order
+from coordinator.annexes.numbers.fold_tree import FoldTree, fold_in_order
+from coordinator.annexes.numbers.tree_picture import tree_picture
 from coordinator.annexes.papers.base import Figure, Reproduction, Section
 from coordinator.annexes.papers.run_cache import CachedRun, RunCache
 from coordinator.annexes.papers.tables import VERDICT, Table
-from coordinator.reports.tree_picture import tree_picture
 from coordinator.results.claims import Verdict
-from emunode.values.contributions import generated
-from emunode.values.float_types import FLOAT32, FloatArray
+from emunode.annexes.numbers.contributions import generated
+from emunode.annexes.numbers.float_types import FLOAT32, FloatArray
 
 RANKS: Final = 24
 ELEMENTS: Final = 240

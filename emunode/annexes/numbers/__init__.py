@@ -1,0 +1,1 @@
+"""Real numbers as messages: their types, contributions, and sums in the order of the timetable."""
