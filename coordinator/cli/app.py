@@ -33,7 +33,7 @@ CORE_COMMANDS = {
     "open": ("runs:open_command", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_command", "Compare stored runs: what differs in their scenarios, metrics and claims."),
     "doctor": ("doctor:doctor_command", "Check what this machine offers: limits, loopback, disk, clock, containers."),
-    "clean": ("clean:clean_command", "Remove what killed runs left behind."),
+    "clean": ("clean:clean_command", "Remove what killed runs of this folder have left."),
     "image": ("image:image_command", "Build the container images with Docker."),
     "compose": ("image:compose_command", "Print a compose file."),
     "list topologies": ("listing:topologies_command", "List the families of networks, with the form of their names."),

@@ -187,7 +187,7 @@ READS = {
     "emunode/timed/survivor_node.py": 2,
     "emunode/timed/through_protocol.py": 1,
 }
-"""Reads of settings of protocols in the core outside the features and `emunode/protocols`, by module. They may only become fewer."""
+"""Reads of settings of protocols by module of the core, but features and `emunode/protocols`. They may only become fewer."""
 
 
 def test_features_alone_read_the_settings_of_protocols() -> None:
