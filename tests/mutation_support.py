@@ -1,37 +1,21 @@
 """Histories and trees with one error, and functions that judge them."""
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import blake2b
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
 
-from coordinator.annexes.proofs.archive import Packed, files_of, zipped
-from coordinator.annexes.proofs.certificate_archive import pack_certificate
-from coordinator.annexes.proofs.checker.check import verify_certificate
-from coordinator.batch.derived import derived_claims
-from coordinator.execution.drive import ExecutionResult
-from coordinator.execution.run import summarize
-from coordinator.history.journal import RECORD, Journal, table
+from coordinator.history.journal import RECORD, table
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
-from coordinator.results.conclude import Conclusion, History, conclude
+from coordinator.results.conclude import History, conclude
 from coordinator.results.differential import replay_mismatches
-from coordinator.scenario.model import dump_scenario
-from coordinator.stored.version import VersionError
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.flooding import Flood
 from emunode.engine.memory import MemoryEngine
-from emunode.engine.rank_set import AlteredCopy
-from emunode.errors import ScenarioError
 from emunode.model import HopOutcome, Port, Rank
 from emunode.play import play
 from emunode.trees.base import Trees
-from tests.command_line import ROOT
 
 Records = np.ndarray[Any, np.dtype[Any]]
 """Journal rows, packed, in the order of the journal."""
@@ -56,130 +40,6 @@ def replayed(plan: Plan, records: Records) -> int:
 
 # --- two judges ------------------------------------------------------------------------------------------------------
 
-CHECKER: Final = ROOT / "docs" / "checkers" / "check_run.py"
-PATH_CHECKER: Final = CHECKER.with_name("check_paths.py")
-CUT_CHECKER: Final = CHECKER.with_name("check_cuts.py")
-HISTORY_CHECKER: Final = CHECKER.with_name("check_histories.py")
-
-
-def judged_archive(plan: Plan, records: Records, altered: Sequence[AlteredCopy] = ()) -> tuple[Conclusion, bytes]:
-    """Judge these rows, and return the conclusion with an archive that states it."""
-    rows = table(records)
-    history = History(rows.lazy(), len(records), None, altered)
-    conclusion = conclude(plan, history, replay=False, derived=derived_claims)
-    summary = {
-        **summarize(plan, conclusion, Journal(), ExecutionResult()),
-        "journal_rows": len(records),
-        "journal_hash": blake2b(records.tobytes(), digest_size=16).hexdigest(),
-    }
-    packed = Packed(
-        plan, conclusion, rows, json.loads(json.dumps(summary)), altered, dump_scenario(plan.scenario).encode()
-    )
-    return conclusion, zipped(files_of(packed))
-
-
-def disagreements(histories: Mapping[str, tuple[Plan, Records, Sequence[AlteredCopy]]], folder: Path) -> list[str]:
-    """Name where the checkers in docs/checkers and `conclude` judge these histories differently; `folder` is empty."""
-    conclusions = {}
-    for number, history in enumerate(histories.values()):
-        target = folder / f"{number}.zip"
-        conclusions[str(target)], data = judged_archive(*history)
-        target.write_bytes(data)
-    paths = list(conclusions)
-    found = []
-    by_paths = _ask(PATH_CHECKER, "", paths).splitlines()
-    results = map(json.loads, _ask(CHECKER, "--json", paths).splitlines())
-    for name, path, result in zip(histories, paths, results, strict=True):
-        conclusion = conclusions[path]
-        lines = result["wrong"] if "verdict" in result else [str(result)]
-        # Histories are changed where they stand, and the judges may count a breach several times.
-        counts = (
-            "journal.csv: its rows",
-            "journal.csv: its hash",
-            *(f"journal.csv: {rule}" for rule in result["breaches"]),
-        )
-        lines = [line for line in lines if not line.startswith(counts)]
-        legal = not conclusion.metrics["illegal_hops"]
-        # What protocols leave in a journal is judged by `conclude` alone.
-        if legal == bool(result["breaches"]) and (legal or not conclusion.plan.features):
-            lines.append(
-                f"{conclusion.metrics['illegal_hops']} illegal hops, and the checker says {result['breaches']}"
-            )
-        if conclusion.plan.features and not legal:
-            lines = [line for line in lines if not line.startswith(("the verdict", "the claim illegal_hops"))]
-        lines += [
-            line for line in by_paths if line.startswith(f"{path}:") and (", not " in line or "unreadable" in line)
-        ]
-        found += [f"{name}: {line}" for line in lines]
-    return found
-
-
-def certificate_disagreements(certificates: Mapping[str, object], folder: Path) -> list[str]:
-    """Name where the checkers in docs/checkers and `verify` judge these certificates differently; `folder` is empty.
-
-    A certificate that cannot be packed is judged by `verify` alone, which has to refuse it.
-    """
-    wrong, found = {}, []
-    for number, (name, data) in enumerate(certificates.items()):
-        path = folder / f"{number}.json"
-        path.write_text(json.dumps(data))
-        try:
-            verified = verify_certificate(path)
-            wrong[name] = bool(verified.findings)
-        except VersionError:
-            wrong[name] = True
-            continue
-        try:
-            pack_certificate(path, path.with_suffix(".zip"))
-        except ScenarioError as error:
-            # Of a network that is too large neither decides anything.
-            found += [] if wrong[name] or verified.undecided else [f"{name}: {error}"]
-    archives = {name: path for number, name in enumerate(certificates) if (path := folder / f"{number}.zip").exists()}
-    seen: dict[str, list[str]] = {str(path): [] for path in archives.values()}
-    for checker in (CUT_CHECKER, HISTORY_CHECKER):
-        for line in _ask(checker, "", list(seen)).splitlines():
-            judged, _, words = line.partition(": ")
-            seen[judged] += [] if words.startswith(("right: ", "wrong: ", "not judged: ")) else [words]
-    for name, path in archives.items():
-        if bool(seen[str(path)]) != wrong[name]:
-            found.append(
-                f"{name}: verify finds it {'wrong' if wrong[name] else 'right'}, and the checkers {seen[str(path)]}"
-            )
-    return found
-
-
-def one_value_forgeries(data: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield copies of JSON values with one change: another number or word, or an item that is missing or there twice."""
-    if isinstance(data, dict):
-        for key in data:
-            yield f"{place} no {key}", {name: value for name, value in data.items() if name != key}
-            for name, changed in one_value_forgeries(data[key], f"{place} {key}"):
-                yield name, {**data, key: changed}
-    elif isinstance(data, list):
-        if data:
-            yield f"{place} without its last", data[:-1]
-            yield f"{place} with its first twice", [data[0], *data]
-        if len(data) > 1 and data[0] != data[-1]:
-            yield f"{place} turned", [*data[1:], data[0]]
-        for number, item in enumerate(data):
-            for name, changed in one_value_forgeries(item, f"{place} {number}"):
-                yield name, [*data[:number], changed, *data[number + 1 :]]
-    elif isinstance(data, str):
-        yield f"{place} longer", data + "0"
-        yield f"{place} empty", ""
-    elif isinstance(data, int | float):
-        yield f"{place} more", data + 1
-        yield f"{place} less", data - 1
-    else:
-        yield f"{place} a number", 1
-
-
-def _ask(checker: Path, option: str, paths: Sequence[str]) -> str:
-    words = [sys.executable, "-I", str(checker), *option.split(), *paths]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
-
-
-# --- one row ---------------------------------------------------------------------------------------------------------
 
 Mutation = Callable[[Plan, Records, int], Records | None]
 """Changes one row of a history; None if the change does not apply to the row."""

@@ -45,7 +45,7 @@ SAMPLED: Final = {ROOT / "docs" / name: one_in for name, one_in in {"how-to": 9,
 """The folders whose pages are sampled: one in this number."""
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 GALLERY: Final = ROOT / "docs" / "gallery.md"
-"""`tests/scripts/test_gallery.py` executes its commands, and compares their numbers."""
+"""`tests/annexes/papers/test_gallery.py` executes its commands, and compares their numbers."""
 REASONS: Final = re.compile(
     r"(needs (Docker|root|another machine|Slurm|mpirun|an ssh server|a package index|LaTeX)( and another machine)?"
     r"|more than a minute|this is the environment in which the test runs|needs a browser"

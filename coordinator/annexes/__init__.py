@@ -4,7 +4,7 @@ The core imports no annex. `register()` in the `__init__.py` of an annex, which 
 annex adds to the core; `BELONGS` has the names that users know, so that a missing annex is named when it is asked for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,8 @@ from emunode.annexes import MissingAnnexError, is_installed, load
 class Annex(NamedTuple):
     """The additions of an annex to the core. A target is `module:name`; it is imported when it is used."""
 
+    needs: tuple[str, ...] = ()
+    """The annexes without which this one cannot be used."""
     commands: Mapping[str, tuple[str, str]] = {}
     """The target and the summary of each command, as `judge mpi`."""
     groups: Mapping[str, str] = {}
@@ -78,7 +80,16 @@ BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
 def installed() -> Mapping[str, Annex]:
     """Return what each annex of this installation adds, by its name."""
     here = [name for name in BELONGS if is_installed("coordinator", name)]
-    return {name: import_module(f"coordinator.annexes.{name}").register() for name in here}
+    found: dict[str, Annex] = {name: import_module(f"coordinator.annexes.{name}").register() for name in here}
+    return {name: annex for name, annex in found.items() if found.keys() >= {*annex.needs}}
+
+
+def needed_by(names: Iterable[str]) -> set[str]:
+    """Return these annexes and those that cannot be used without them."""
+    gone = {*names}
+    while more := {name for name, annex in installed().items() if gone & {*annex.needs}} - gone:
+        gone |= more
+    return gone
 
 
 def merged(field: str) -> dict[str, Any]:

@@ -99,6 +99,11 @@ def _simpler(spec: str) -> Iterator[str]:
         yield f"{kind}:{where}{argument}@{first - 1}{last}"
 
 
+def failed(result: TrialResult) -> bool:
+    """Return whether a trial is a counterexample: a healthy node misses a message, or a claim is violated."""
+    return result.undecided is None and (not result.served or bool(result.violated))
+
+
 HERE = {"driver": "memory", "ranks_per_host": "auto"}
 
 

@@ -1,7 +1,7 @@
 """The gallery of the site: runs of `docs/gallery.toml`, each with a picture, its command, its report and one sentence.
 
 `scripts/docs` executes the commands and writes for each entry the folder that its command writes, with `light.svg` and
-`dark.svg` beside the report. `tests/scripts/test_gallery.py` holds the numbers of each sentence against the output.
+`dark.svg` beside the report. `tests/annexes/papers/test_gallery.py` holds the numbers of each sentence against the output.
 
 An entry has the keys of `Entry`. `numbers` names, in order, where the output with `--json` has the numbers that its sentence
 states: `deliveries`, or `rows / edt x=2 + nodes=2 / guaranteed`, where the second part chooses the element of a list

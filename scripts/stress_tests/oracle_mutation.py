@@ -18,8 +18,9 @@ ROWS = 6
 
 def change_rows(rows: int, number: int) -> Attempt:
     """Apply every mutation to some rows of the history of one algorithm."""
+    from tests.annexes.proofs.archives_support import disagreements
     from tests.contract.cases import CASES
-    from tests.mutation_support import IMPOSSIBLE, MUTATIONS, disagreements, is_within_claims, replayed, verdict_on
+    from tests.mutation_support import IMPOSSIBLE, MUTATIONS, is_within_claims, replayed, verdict_on
 
     case = CASES[number]
     plan, records = case.plan, case.history
@@ -47,7 +48,8 @@ def change_rows(rows: int, number: int) -> Attempt:
 def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
     """Apply every mutation to one row of a recorded run with faults, and compare the judges."""
     from coordinator.history.journal import records_of_rows
-    from tests.mutation_support import MUTATIONS, disagreements
+    from tests.annexes.proofs.archives_support import disagreements
+    from tests.mutation_support import MUTATIONS
     from tests.scenarios import Case
 
     case = Case(scenarios[number])
@@ -66,8 +68,8 @@ def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
 
 def change_certificate(times: int, number: int) -> Attempt:
     """Change one value of a certificate; `times` such changes, or all for 0."""
+    from tests.annexes.proofs.archives_support import certificate_disagreements, one_value_forgeries
     from tests.annexes.proofs.test_certificate_archive import CERTIFICATES, stored
-    from tests.mutation_support import certificate_disagreements, one_value_forgeries
 
     name = list(CERTIFICATES)[number]
     forgeries = list(one_value_forgeries(stored(name)))

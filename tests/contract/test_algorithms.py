@@ -1,14 +1,19 @@
 """Every check of the contract on every algorithm, `scripts/test -k NAME_OF_CHECK` for one check."""
 
 from collections import Counter
+from importlib import import_module
 
 import pytest
 
 from emunode.algorithms.base import Need
 from emunode.algorithms.registry import registered
-from tests.contract import execution, histories, locality, losses, schedule_files  # noqa: F401  # they add their checks
+from tests.command_line import ROOT
+from tests.contract import execution, histories, locality, losses  # noqa: F401  # they add their checks
 from tests.contract.cases import CASES, ONCE, AlgorithmCase
 from tests.contract.walk import CHECKS, Check, walk
+
+for path in sorted((ROOT / "tests" / "annexes").glob("*/contract.py")):  # so does an annex that has some
+    import_module(f"tests.annexes.{path.parent.name}.contract")
 
 
 @pytest.mark.parametrize(("check", "case"), list(walk(CHECKS)))

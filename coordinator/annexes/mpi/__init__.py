@@ -6,6 +6,7 @@ from coordinator.annexes import Annex
 def register() -> Annex:
     """Return what this annex adds to the core."""
     return Annex(
+        needs=("numbers",),
         commands={
             "judge mpi": (
                 "coordinator.annexes.mpi.commands:mpi_command",

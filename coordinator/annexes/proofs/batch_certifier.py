@@ -18,7 +18,6 @@ from coordinator.annexes.proofs.certify import (
     Certifier,
     FailingTrial,
     RandomSample,
-    failed,
     rounds,
 )
 from coordinator.batch.draws import Struck
@@ -26,6 +25,7 @@ from coordinator.batch.engine import batch_engine_of
 from coordinator.batch.point import PointEngine, why_messages
 from coordinator.campaigns.engines import disagreement, figures_of, sample_size
 from coordinator.campaigns.runner import SETTLING_SECONDS, check_workers
+from coordinator.campaigns.shrink import failed
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.dependence.bit_rows import Indices
 from coordinator.dependence.size import InexactError

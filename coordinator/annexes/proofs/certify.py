@@ -17,7 +17,7 @@ from typing import ClassVar, Generic, Protocol, TextIO, TypeVar
 from coordinator.annexes.proofs.certificate import Certificate, Counterexample, Level
 from coordinator.annexes.proofs.checker.subject import require_lock_step
 from coordinator.campaigns.runner import CampaignRunner, worker_count
-from coordinator.campaigns.shrink import in_memory, smallest_failure
+from coordinator.campaigns.shrink import failed, in_memory, smallest_failure
 from coordinator.campaigns.trial_runner import Trial, TrialResult, UnexpectedFigure, plan_trials
 from coordinator.networks.base import Progress
 from coordinator.results.claims import Verdict
@@ -76,11 +76,6 @@ def refuse_random(scenario: Scenario, fault_sets: Sequence[FaultSetSpec]) -> Non
     given = plan_trials(scenario).faults if fault_sets and scenario.fault else ()
     for reason in filter(None, map(why_random, given)):
         raise ScenarioError("fault", ", ".join(scenario.fault), f"{reason}, {remedy}")
-
-
-def failed(result: TrialResult) -> bool:
-    """Return whether a trial is a counterexample: a healthy node misses a message, or a claim is violated."""
-    return result.undecided is None and (not result.served or bool(result.violated))
 
 
 class CertificateEngine(ABC):

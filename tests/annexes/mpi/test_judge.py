@@ -11,7 +11,7 @@ from coordinator.annexes.mpi.rules.base import MpiCall, PairCount, known_names
 from coordinator.annexes.mpi.verdicts import CallVerdict
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
-from tests.mpi_support import WITHOUT_END, needs_library, played_library, wrong_program
+from tests.annexes.mpi.support import WITHOUT_END, needs_library, played_library, wrong_program
 
 
 def played(

@@ -14,8 +14,8 @@ from coordinator.annexes.mpi.library import MpiLibrary
 from coordinator.history.run_directory import temporary_folder
 from coordinator.maintenance.leftovers import leftovers
 from emunode.errors import RunError
+from tests.annexes.mpi.support import needs_library, played_library, wrong_program
 from tests.command_line import environment, wait_until
-from tests.mpi_support import needs_library, played_library, wrong_program
 
 LIBRARY = MpiLibrary(Path("/bin/mpirun"), Path(sys.executable))
 

@@ -13,7 +13,7 @@ from coordinator.annexes.mpi.mpich import Mpich
 from coordinator.annexes.mpi.verdicts import OWN_CHOICE
 from coordinator.results.claims import Verdict
 from emunode.errors import RunError
-from tests.mpi_support import played_library
+from tests.annexes.mpi.support import played_library
 
 MPICH = os.environ.get("TESTBENCH_MPICH", "")
 """The mpiexec of an installed MPICH, for tests if it is named."""

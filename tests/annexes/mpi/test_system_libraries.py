@@ -14,8 +14,8 @@ from coordinator.annexes.mpi.library import MpiLibrary, OpenMpi4
 from coordinator.annexes.mpi.mpich import Mpich
 from coordinator.annexes.mpi.records import MalformedReport, read_job_report
 from coordinator.results.claims import Verdict
-from tests.additions_support import TREES
-from tests.mpi_support import played_library
+from tests.annexes.mpi.support import played_library
+from tests.annexes.numbers.support import TREES
 
 OPEN_MPI, MPICH = (shutil.which(f"mpirun.{name}") for name in ("openmpi", "mpich"))
 PROBED = [

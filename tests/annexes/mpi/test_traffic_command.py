@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.annexes.mpi.support import needs_library, played_library
 from tests.command_line import Call
-from tests.mpi_support import needs_library, played_library
 
 RING = "source,target,messages,bytes\n" + "".join(f"{rank},{(rank + 1) % 5},8,1600\n" for rank in range(5))
 

@@ -12,7 +12,7 @@ from coordinator.annexes.numbers.fold_tree import FoldTree
 from coordinator.annexes.numbers.probe import probed_tree
 from emunode.annexes.numbers.float_types import FLOAT32
 from emunode.model import Rounding
-from tests.additions_support import ELEMENTS, TREES, chain, chunks, kind_of
+from tests.annexes.numbers.support import ELEMENTS, TREES, chain, chunks, kind_of
 from tests.command_line import ROOT
 from tests.scenarios import Case
 from tests.support import golden_rows, loaded

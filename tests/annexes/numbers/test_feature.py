@@ -15,7 +15,7 @@ from coordinator.execution.verify import verify
 from emunode.annexes.numbers.float_types import FLOAT32
 from emunode.errors import ScenarioError
 from emunode.model import Rounding
-from tests.additions_support import ELEMENTS, evaluated, kind_of, reduced, ring
+from tests.annexes.numbers.support import ELEMENTS, evaluated, kind_of, reduced, ring
 from tests.scenarios import Case
 from tests.support import golden_rows
 

@@ -11,7 +11,7 @@ from coordinator.annexes.numbers.fold_tree import FoldTree
 from emunode.annexes.numbers.fixed_order import FixedTree
 from emunode.annexes.numbers.payloads import FixedOrderPayloads
 from emunode.model import Collective, CollectiveSpec, NumberType, RealNumbers
-from tests.additions_support import binomial
+from tests.annexes.numbers.support import binomial
 
 FEW = st.integers(2, 40)
 

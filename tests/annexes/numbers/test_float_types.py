@@ -19,7 +19,7 @@ from emunode.annexes.numbers.float_types import (
     FloatType,
     sum_in_order,
 )
-from tests.additions_support import TREES, kind_of, reduced
+from tests.annexes.numbers.support import TREES, kind_of, reduced
 from tests.support import golden_rows
 
 ROWS = [row for row in golden_rows("additions", "results", rule="rank") if row["algorithm"] in TREES]

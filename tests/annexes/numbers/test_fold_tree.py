@@ -9,7 +9,7 @@ from coordinator.annexes.numbers.fold_tree import FoldTree, additions_at, fold_i
 from coordinator.annexes.numbers.probe import every_tree
 from emunode.annexes.numbers.contributions import generated
 from emunode.annexes.numbers.float_types import FLOAT_TYPES
-from tests.additions_support import TREES, by_port, evaluated, kind_of, tree_of_text, whole
+from tests.annexes.numbers.support import TREES, by_port, evaluated, kind_of, tree_of_text, whole
 from tests.support import golden_rows
 
 ROWS = golden_rows("additions", "results", rule="rank")

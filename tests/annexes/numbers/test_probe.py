@@ -9,7 +9,7 @@ from emunode.annexes.numbers.contributions import probe_contribution
 from emunode.annexes.numbers.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType
 from emunode.errors import ScenarioError
 from emunode.model import Rounding
-from tests.additions_support import TREES, evaluated
+from tests.annexes.numbers.support import TREES, evaluated
 from tests.support import golden_rows
 
 

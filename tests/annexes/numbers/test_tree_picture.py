@@ -3,7 +3,7 @@
 import re
 
 from coordinator.annexes.numbers.tree_picture import MOST_LEAVES, tree_picture
-from tests.additions_support import chain, rabenseifner, tree_of_text
+from tests.annexes.numbers.support import chain, rabenseifner, tree_of_text
 
 
 def test_each_addition_and_contribution_is_drawn_once() -> None:

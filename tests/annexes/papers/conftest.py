@@ -12,7 +12,7 @@ from coordinator.annexes.papers.run_store import RunStore
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.planning.plan import Plan
-from tests.paper_support import Sections, carry_out
+from tests.annexes.papers.support import Sections, carry_out
 
 
 @dataclass(frozen=True)

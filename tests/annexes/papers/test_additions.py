@@ -4,7 +4,7 @@ from coordinator.annexes.papers.additions.orders import RANKS, by_exchange, by_r
 from coordinator.annexes.papers.registry import find_reproduction
 from coordinator.annexes.papers.run_cache import open_run_cache
 from coordinator.annexes.papers.tables import Table
-from tests.additions_support import linear, recursive_doubling, ring
+from tests.annexes.numbers.support import linear, recursive_doubling, ring
 
 
 def test_closed_forms_agree_with_independent_ones() -> None:

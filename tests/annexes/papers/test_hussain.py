@@ -11,7 +11,16 @@ from coordinator.annexes.papers.tables import Table
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from tests.paper_support import Sections, carry_out, figures_of, golden, require_sound, table_at, table_in, tables_of
+from tests.annexes.papers.support import (
+    Sections,
+    carry_out,
+    figures_of,
+    golden,
+    require_sound,
+    table_at,
+    table_in,
+    tables_of,
+)
 
 
 def rows_of(name: str, provenance: str) -> list[dict[str, str]]:

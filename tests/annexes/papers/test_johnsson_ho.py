@@ -47,8 +47,8 @@ from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from tests.annexes.papers.support import Sections, figures_of, golden, require_sound, table_at, table_in, tables_of
 from tests.command_line import ROOT
-from tests.paper_support import Sections, figures_of, golden, require_sound, table_at, table_in, tables_of
 
 REPRODUCTIONS = (
     johnsson_ho.graphs.REPRODUCTION,

@@ -32,7 +32,7 @@ from coordinator.cli.invoke import main
 from coordinator.results.claims import Verdict
 from emunode.errors import RunError, ScenarioError
 from emunode.topologies.hypercube import Hypercube
-from tests.paper_support import golden
+from tests.annexes.papers.support import golden
 
 NAMES = {"MNB": "multinode broadcast", "SNS": "single node scatter", "TE": "total exchange"}
 BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree"}

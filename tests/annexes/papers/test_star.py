@@ -21,7 +21,7 @@ from emunode.topologies.star import StarGraph
 from emunode.trees.star.balanced import NearBalancedTree
 from emunode.trees.star.rotation import Rotation
 from emunode.trees.statistics import is_greedy
-from tests.paper_support import carry_out, figures_of, golden, require_sound, table_at, tables_of
+from tests.annexes.papers.support import carry_out, figures_of, golden, require_sound, table_at, tables_of
 
 
 def require_sections(found: list[Section], tables: int, figures: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.annexes.papers.johnsson_ho import timed_speedup
 from coordinator.annexes.papers.run_cache import RunCache
-from tests.paper_support import golden
+from tests.annexes.papers.support import golden
 
 
 def test_the_timed_speed_up_matches_theory(run_cache: RunCache) -> None:

@@ -17,9 +17,9 @@ from coordinator.scenario.programs import allow_program
 from emunode.annexes.numbers.float_types import sum_in_order
 from emunode.errors import RuleError, ScenarioError
 from emunode.programs import ALLOWED
-from tests.additions_support import ELEMENTS, TREES, chain
+from tests.annexes.numbers.support import ELEMENTS, TREES, chain
+from tests.annexes.proofs.archives_support import CHECKER
 from tests.command_line import ROOT
-from tests.mutation_support import CHECKER
 from tests.scenarios import Case
 from tests.support import golden_rows, loaded
 

@@ -16,9 +16,10 @@ import tomli_w
 import coordinator as tb
 from coordinator.annexes.proofs.archive import archive_of, files_of, with_manifest, zipped
 from emunode.errors import ScenarioError
+from tests.annexes.proofs.archives_support import CHECKER, PATH_CHECKER, disagreements
 from tests.command_line import Call, Ended
 from tests.contract.cases import CASES
-from tests.mutation_support import CHECKER, MUTATIONS, PATH_CHECKER, disagreements
+from tests.mutation_support import MUTATIONS
 from tests.recorded_runs import recorded
 from tests.scenarios import Case
 

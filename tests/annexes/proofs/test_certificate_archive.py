@@ -14,14 +14,14 @@ import pytest
 import coordinator as tb
 from coordinator.annexes.proofs.archive import with_manifest, zipped
 from coordinator.annexes.proofs.checker.check import verify_certificate
-from tests.command_line import ROOT, Call, Ended, Start, fields
-from tests.mutation_support import (
+from tests.annexes.proofs.archives_support import (
     CHECKER,
     CUT_CHECKER,
     HISTORY_CHECKER,
     certificate_disagreements,
     one_value_forgeries,
 )
+from tests.command_line import ROOT, Call, Ended, Start, fields
 
 Data = dict[str, Any]
 CERTIFICATES: dict[str, tuple[str, Data, Path]] = {

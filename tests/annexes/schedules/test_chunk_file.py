@@ -13,7 +13,7 @@ from coordinator.annexes.schedules.folder import judge_file
 from coordinator.annexes.schedules.formats.msccl import msccl_file
 from coordinator.annexes.schedules.registry import read_schedule
 from emunode.topologies.registry import parse_topology
-from tests.schedules_support import random_execution
+from tests.annexes.schedules.support import random_execution
 from tests.support import GOLDEN, golden_rows
 
 FOLDER = GOLDEN / "schedules"

@@ -14,8 +14,8 @@ from coordinator.scenario.schedule_text import with_schedule
 from emunode.annexes.schedules.given_schedule import GivenHop, parse_given
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS
+from tests.annexes.schedules.support import RandomMessages
 from tests.scenarios import Case
-from tests.schedules_support import RandomMessages
 from tests.support import GOLDEN, golden_rows
 
 FOLDER = GOLDEN / "schedules"

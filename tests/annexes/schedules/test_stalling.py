@@ -9,7 +9,7 @@ from coordinator.annexes.schedules.formats.msccl import msccl_file
 from coordinator.annexes.schedules.outages import StepOutages
 from coordinator.annexes.schedules.stalling import stalled_run
 from emunode.errors import ScenarioError
-from tests.schedules_support import RandomOutage, StallingGpus
+from tests.annexes.schedules.support import RandomOutage, StallingGpus
 from tests.support import GOLDEN
 
 FOLDER = GOLDEN / "schedules"

@@ -9,10 +9,6 @@ from random import Random
 import polars as pl
 import pytest
 
-from coordinator.annexes.proofs.batch_certifier import BitRowEngine
-from coordinator.annexes.proofs.certificate import Certificate
-from coordinator.annexes.proofs.certify import CertificateEngine, Certifier, MessageEngine, exhaustive_fault_sets
-from coordinator.annexes.proofs.cut_certifier import CutEngine, NotProvableError
 from coordinator.batch.exactness import why_inexact
 from coordinator.live.theory import Predictor
 from coordinator.planning.plan import make_plan
@@ -210,27 +206,7 @@ def test_cut_off_nodes_name_them() -> None:
     assert {row["because"] for row in rows} >= {"wall:1234~2134", "nap:3214@1"}
 
 
-# --- certificates, worst sets and predictions ------------------------------------------------------------------------
-
-KNOWN = {"nap": "hang", "wall": "down"}
-
-
-def certificate_of(engine: type[CertificateEngine], faults: str) -> Certificate:
-    """Certify two trees in S_3 with an engine."""
-    with open("/dev/null", "w") as log:  # noqa: PTH123
-        return Certifier(TREES.scenario, 1, log, lambda *_: None, engine).certify(exhaustive_fault_sets([faults]))
-
-
-@pytest.mark.parametrize("faults", ["nap<=1", "wall<=1", "wall=2", "nap=1;wall=1"])
-def test_three_engines_certify_them_alike(faults: str) -> None:
-    known = faults
-    for kind, like in KNOWN.items():
-        known = known.replace(kind, like)
-    made = [certificate_of(engine, faults) for engine in (MessageEngine, BitRowEngine, CutEngine)]
-    expected = certificate_of(MessageEngine, known)
-    assert {each.verdict for each in made} == {expected.verdict} <= {Verdict.HOLDS, Verdict.VIOLATED}
-    for each in made:
-        assert [level.survived for level in each.counts] == [level.survived for level in expected.counts]
+# --- worst sets and predictions ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("faults", "known"), [("worst:wall=2", "worst:links=2"), ("worst:nap=1", "worst:hang=1")])
@@ -270,8 +246,6 @@ def test_a_watched_run_predicts_what_a_click_on_one_costs() -> None:
 
 
 def test_a_kind_without_effects_is_refused_by_name() -> None:
-    with pytest.raises(NotProvableError, match=r"whim does not define effects\(\)"):
-        certificate_of(CutEngine, "whim<=1")
     with pytest.raises(ScenarioError, match=r"whim does not define effects\(\)"):
         _ = ONE_TREE.but("worst:whim=1").plan
     with pytest.raises(ScenarioError, match=r"effects\(\) is not defined by whim"):

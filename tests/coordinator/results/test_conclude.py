@@ -8,8 +8,6 @@ import polars as pl
 import pytest
 import trio
 
-from coordinator.annexes.papers.run_cache import CachedRun
-from coordinator.annexes.papers.tables import compared, row_verdict
 from coordinator.history.journal import sorted_records, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.timetable import Timetable
@@ -61,18 +59,6 @@ def test_trial_and_run_get_the_same_verdict(values: dict[str, object], ended: st
     judged = {(each.claim, each.verdict) for each in whole.judgements if each.claim.name in counted.metrics}
     assert {(each.claim, each.verdict) for each in quick.judgements} == judged
     assert (ended is None) or whole.verdict is Verdict.UNDECIDED
-
-
-def test_metrics_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
-    result = run_scenario(tmp_path / "run", **TREE, step_limit=1)
-    trial = CachedRun(Case(TREE).plan, result.summary, result.path, result.verdict)
-    assert compared(99, 1, trial)["verdict"] == "undecided"
-    assert compared(1, 1, trial, bound=99)["verdict"] == "undecided"
-    assert row_verdict(False, trials=[trial]) == "undecided"
-    good = run_scenario(tmp_path / "good", **TREE)
-    decided = CachedRun(Case(TREE).plan, good.summary, good.path, good.verdict)
-    assert row_verdict(False, trials=[decided]) == "violated"
-    assert row_verdict(False, trials=[decided, trial]) == "undecided"
 
 
 # --- lateness --------------------------------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ from coordinator.scenario.network_readers import READERS
 from coordinator.scenario.networks import keep_network, load_topology, network_of
 from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
-from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
 from tests.support import GOLDEN
 
@@ -688,16 +687,3 @@ def test_a_file_that_is_no_network_json(content: bytes, tmp_path: Path) -> None:
 def test_a_missing_network_json(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="No such file"):
         read_network(tmp_path / "network.json")
-
-
-@pytest.mark.parametrize("name", ["star:4", "hypercube:4", "ej:1+2"])
-def test_a_family_written_to_a_file_comes_back(name: str, tmp_path: Path) -> None:
-    from coordinator.annexes.exports.graph_formats import graphml_of_plan
-    from coordinator.reports.pictures import write_lines
-
-    topology = parse_topology(name)
-    write_lines(tmp_path / "net.graphml", graphml_of_plan(name, "broadcast", None, None), "graphml")
-    table = read_network(tmp_path / "net.graphml")
-    assert [table.label(rank) for rank in table.ranks()] == [topology.label(rank) for rank in topology.ranks()]
-    for rank in topology.ranks():
-        assert list(table.neighbour_list(rank)) == sorted(topology.neighbours(rank))

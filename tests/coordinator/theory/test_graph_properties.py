@@ -1,13 +1,12 @@
 """Properties of networks against the golden table, against networkx, and under limits of time and size."""
 
 import csv
-from pathlib import Path
 from typing import Any
 
 import networkx
 import pytest
 
-from coordinator.scenario.network_files import from_networkx, read_network
+from coordinator.scenario.network_files import from_networkx
 from coordinator.theory.connectivity import OutOfTimeError, edge_connectivity, vertex_connectivity
 from coordinator.theory.graph_properties import NAMES, GraphProperties, NotComputed, distance_table, girth
 from emunode.errors import ScenarioError
@@ -187,17 +186,6 @@ def test_computations_stop_when_their_time_is_over(compute: Any) -> None:
         compute(adjacency, lambda: next(calls, True))
     with pytest.raises(OutOfTimeError):
         girth(adjacency.__getitem__, range(9), lambda: True)
-
-
-def test_a_family_from_a_file_has_the_properties_of_the_family(tmp_path: Path) -> None:
-    from coordinator.annexes.exports.graph_formats import graphml_of_plan
-    from coordinator.reports.pictures import write_lines
-
-    for name in ("star:4", "hypercube:4", "ej:2+3"):
-        path = write_lines(tmp_path / "net.graphml", graphml_of_plan(name, "broadcast", None, None), "graphml")
-        family, table = GraphProperties(parse_topology(name)).record(), GraphProperties(read_network(path)).record()
-        for key in set(NAMES) - {"symmetry", "network_sha256"}:
-            assert family[key] == table[key], key
 
 
 def test_the_digest_of_a_large_network_heeds_the_limit_of_time() -> None:

@@ -12,7 +12,7 @@ from coordinator.annexes.mpi.rules.base import (
     RefusedCall,
     same_counts,
 )
-from tests.mpi_support import golden_tables
+from tests.annexes.mpi.support import golden_tables
 
 COLLECTIVES = list(dict.fromkeys(collective for collective, _ in MPI_ALGORITHMS))
 NUMBERS: Mapping[tuple[str, int], MpiAlgorithm] = {

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import trio
 
-from coordinator.annexes.proofs.certify import failed
+from coordinator.campaigns.shrink import failed
 from coordinator.campaigns.trial_runner import Trial, TrialRunner
 from coordinator.planning.claims import run_claims
 from coordinator.results.claims import Verdict

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import coordinator as tb
-from tests.mpi_support import played_library
+from tests.annexes.mpi.support import played_library
 
 
 def test_a_judgement_has_calls_pairs_and_runs(tmp_path: Path) -> None:
