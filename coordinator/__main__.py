@@ -26,9 +26,6 @@ def main() -> NoReturn:
     # Pydantic would search the metadata of every installed package for plug-ins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Only here: until then the handlers above apply, and importing takes most of the time of a short command.
-    from coordinator.cli.metadata_on_demand import import_metadata_on_demand  # noqa: PLC0415
-
-    import_metadata_on_demand()
     from coordinator.cli.invoke import main as run_command_line  # noqa: PLC0415
     from emunode.runtime import collect_seldom, exit_at_once  # noqa: PLC0415
 

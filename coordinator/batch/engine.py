@@ -5,7 +5,7 @@ hops by the definitions of `coordinator.results` for a journal.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from operator import or_
 
@@ -35,7 +35,6 @@ from coordinator.planning.plan import Plan
 from coordinator.results.claims import roots_of
 from coordinator.results.deliveries import count_deliveries, record_arrivals, switches
 from coordinator.results.metrics import NOTHING_DUE
-from emunode.lazy_dataclass import dataclass
 from emunode.model import FOLDING, Collective, Rank, Step
 
 

@@ -5,6 +5,7 @@ where it is sent, arrives, and holds the right content.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 
@@ -26,7 +27,6 @@ from coordinator.dependence.bit_rows import (
 from coordinator.dependence.schedule import BEGIN, Schedule
 from emunode.faults.effects import Alters, Interval, Loses, Stops
 from emunode.faults.transit import FaultRandom
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Step
 
 

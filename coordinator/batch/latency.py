@@ -6,13 +6,13 @@ on, and its latency is the step when its last piece becomes complete. Only ranks
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from coordinator.dependence.bit_rows import Bits, Groups, Indices, counted, grouped, numbers, total
 from coordinator.dependence.schedule import DueMessages, Schedule
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Step
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.api.progress import on_stderr
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import scenario_from, seconds_from
-from coordinator.cli.run_flags import PageFlags, RunOutput
+from coordinator.cli.output import PageFlags, RunOutput
 from coordinator.history.run_index import REPORT
 from coordinator.live.opening import WATCH_SECONDS, metrics_target, open_listener, watched_plan
 from coordinator.planning.feasibility import needs_own_network, require_possible, tracking_exceeded, warning

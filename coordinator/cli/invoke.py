@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TextIO
 
 from coordinator.annexes import require_installed
-from coordinator.cli.direct import direct_call
+from coordinator.cli.app import app
 from coordinator.cli.failures import report_error
 from coordinator.cli.interrupts import Interrupts
+from coordinator.scenario.plugins import load_plugins
 
 WITH_OPTIONS = ("run", "plan", "serve", "campaign", "sweep", "certify")
 """The commands that take the options of a scenario."""
@@ -41,8 +42,7 @@ def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
                 require_installed(asked)
             if arguments[0] in WITH_OPTIONS:
                 load_named_plugins(arguments[1:])
-        call = direct_call(arguments)
-        status = _call_by_cyclopts(arguments) if call is None else call()
+        status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
         _discard_unwritable(sys.stdout)
@@ -57,15 +57,7 @@ def load_named_plugins(words: Sequence[str]) -> None:
     named = [after for word, after in pairwise([*words, ""]) if word == flag and not after.startswith("-")]
     named += [word.removeprefix(f"{flag}=") for word in words if word.startswith(f"{flag}=")]
     if named := [name for name in named if name]:
-        from coordinator.scenario.plugins import load_plugins  # noqa: PLC0415  # most command lines name none
-
         load_plugins(named)
-
-
-def _call_by_cyclopts(arguments: list[str]) -> object:
-    from coordinator.cli.app import app  # noqa: PLC0415  # see `direct`
-
-    return app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
 
 
 def _fail(error: BaseException, as_json: bool) -> int:

@@ -1,14 +1,13 @@
 """Flags that several commands share."""
 
 from collections.abc import Callable
-from dataclasses import Field, field, fields, make_dataclass
+from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated
 
 from cyclopts import App, Group, Parameter
 
-from coordinator.cli.run_flags import PageFlags, RunOutput
 from coordinator.scenario.option import PLUGIN
 
 OUTPUT = Group("Output", sort_key=90)
@@ -24,38 +23,56 @@ ProgramFlag = Annotated[str | None, Parameter(help="program of the runs, so that
 RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs/ for its latest run")]
 
 
-def with_parameters(flags: type, group: Group) -> Any:
-    """Return a subclass of a record of flags for cyclopts to show and parse them."""
-    shown = make_dataclass(
-        flags.__name__,
-        [(each.name, _annotated(each, group), field(default=each.default)) for each in fields(flags)],
-        bases=(flags,),
-        frozen=True,
-        kw_only=True,
-    )
-    shown.__module__ = __name__  # where cyclopts looks up its annotations
-    return shown
+def _switch(text: str) -> Parameter:
+    """Describe a flag without a value, among those for output."""
+    return Parameter(group=OUTPUT, help=text, negative=(), show_default=False)
 
 
-def _annotated(flag: Field[Any], group: Group) -> Any:
-    kind, text = get_args(flag.type)
-    is_switch = kind is bool
-    return Annotated[
-        kind,
+@dataclass(frozen=True, kw_only=True)
+class RunOutput:
+    """The flags of `run` and `serve` for their output and their files."""
+
+    out: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="run directory; default: runs/NAME/TIME-SEED, created by the run")
+    ] = None
+    open: Annotated[bool, _switch("show the report in the browser afterwards")] = False
+    metrics: Annotated[
+        str | None,
         Parameter(
-            help=text.help,
-            metavar=text.metavar,
-            group=group,
-            negative=() if is_switch else None,
-            show_default=False if is_switch else None,
+            group=OUTPUT,
+            metavar="HOST:PORT|FILE",
+            help="serve metrics for Prometheus during the run, or write them at its end",
         ),
-    ]
+    ] = None
+    claims: Annotated[bool, _switch("print every claim with its measurement and its source")] = False
+    quiet: Annotated[bool, _switch("show no progress, only the result")] = False
+    json: Annotated[bool, _switch("print one JSON document instead of text")] = False
 
 
-_RunOutput: Any = with_parameters(RunOutput, OUTPUT)
-_PageFlags: Any = with_parameters(PageFlags, PAGE)
-RunOutputFlags = Annotated[_RunOutput | None, Parameter(name="*")]
-PageParameters = Annotated[_PageFlags | None, Parameter(name="*")]
+@dataclass(frozen=True, kw_only=True)
+class PageFlags:
+    """The flags of a run with a page."""
+
+    watch: Annotated[
+        bool,
+        Parameter(
+            group=PAGE,
+            help="steer the run from a page in a browser; it begins paused",
+            negative=(),
+            show_default=False,
+        ),
+    ] = False
+    watch_timeout: Annotated[
+        str | None,
+        Parameter(group=PAGE, metavar="TIME", help="end a run that is paused for this long, undecided; default: 30m"),
+    ] = None
+    watch_port: Annotated[
+        str | None, Parameter(group=PAGE, metavar="PORT", help="where the page is served; default: any free port")
+    ] = None
+
+
+RunOutputFlags = Annotated[RunOutput | None, Parameter(name="*")]
+PageParameters = Annotated[PageFlags | None, Parameter(name="*")]
 
 
 def as_command(function: Callable[..., object], name: str | None = None) -> App:

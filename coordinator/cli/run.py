@@ -8,8 +8,7 @@ from cyclopts import Parameter
 
 from coordinator.annexes import annex_function
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
-from coordinator.cli.output import PageParameters, RunOutputFlags, as_command
-from coordinator.cli.run_flags import PageFlags, RunOutput
+from coordinator.cli.output import PageFlags, PageParameters, RunOutput, RunOutputFlags, as_command
 from coordinator.scenario.drivers import join_defaults
 
 

@@ -9,8 +9,7 @@ from cyclopts import Parameter
 from coordinator.cli.execute import run_plan
 from coordinator.cli.given import seconds_from, values_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
-from coordinator.cli.output import RunOutputFlags, as_command
-from coordinator.cli.run_flags import RunOutput
+from coordinator.cli.output import RunOutput, RunOutputFlags, as_command
 from coordinator.live.opening import metrics_target
 from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import make_plan

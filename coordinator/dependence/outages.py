@@ -1,14 +1,13 @@
 """Ranks and directions of links that are out of service: the faults whose losses follow from a schedule."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from emunode.faults.effects import ALWAYS, Choice, Drifts, Interval, LinkEnd, Loses, Place, Slows, Stops
 from emunode.faults.kinds import Fault
 from emunode.faults.timeline import FaultTimeline, merged
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
 

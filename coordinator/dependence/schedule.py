@@ -9,6 +9,7 @@ is sent with wrong content. So outages and losses can be followed from hop to ho
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -21,7 +22,6 @@ from coordinator.dependence.size import MOST_HOPS, MOST_STEPS, InexactError
 from coordinator.history.journal import RECORD, Records, sorted_records
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
-from emunode.lazy_dataclass import dataclass
 from emunode.model import ALL_RANKS, FOLDING, Step
 from emunode.play import play
 

@@ -5,7 +5,7 @@ import traceback
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
@@ -23,7 +23,6 @@ from coordinator.results.claims import Judged, Judgement, Verdict
 from coordinator.results.conclude import Conclusion
 from coordinator.scenario.networks import stored_scenario
 from emunode.errors import RunError
-from emunode.lazy_dataclass import dataclass
 from emunode.logging import log, logging_to
 
 

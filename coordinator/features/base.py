@@ -7,7 +7,7 @@ on use.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -20,7 +20,6 @@ from emunode.errors import RegistrationError
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
 from emunode.faults.timeline import FaultTimeline
-from emunode.lazy_dataclass import dataclass
 from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.registry import Registry
 from emunode.topologies.base import Topology

@@ -1,12 +1,12 @@
 """The lateness of a run under the timed clock: the times that hosts report, against the times of the timetable."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from coordinator.history.timetable import PACKET, Timetable
-from emunode.lazy_dataclass import dataclass
 from emunode.net.wire import TIME
 from emunode.timed.cost_model import NANO
 

@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 
 from emunode.model import NumberType
 
-FloatArray = NDArray[Any]
-
 
 class ResultArray(NamedTuple):
     """The results that ranks ended with."""
 
-    numbers: FloatArray
+    numbers: NDArray[Any]
     """Of shape (rows, elements): a row for each rank that owns data, or one row where each element is at one rank. A
     missing element has a word of ones: this is no number of any sum."""
     type: NumberType
@@ -40,14 +38,14 @@ class ResultArray(NamedTuple):
         return digest.hexdigest()
 
     @property
-    def distinct_rows(self) -> list[FloatArray]:
+    def distinct_rows(self) -> list[NDArray[Any]]:
         """The rows with different bits: two NaN are equal here, and +0 and -0 are not."""
         if not self.numbers.strides[0]:
             return [self.numbers[0]]
         return list({sha256(np.ascontiguousarray(row).data).digest(): row for row in self.numbers}.values())
 
 
-def is_missing(row: FloatArray) -> NDArray[np.bool_]:
+def is_missing(row: NDArray[Any]) -> NDArray[np.bool_]:
     """Return whether each element of a row is missing."""
     words = row.view(f"<u{row.dtype.itemsize}")
     missing: NDArray[np.bool_] = words == ~np.zeros((), words.dtype)

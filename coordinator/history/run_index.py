@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, get_type_hints
@@ -22,7 +22,6 @@ from coordinator.stored.reading import RefusedError, read_bytes, read_json
 from coordinator.stored.version import is_readable, minor_version, version_of
 from coordinator.stored.writing import replace_file
 from emunode.errors import RunError
-from emunode.lazy_dataclass import dataclass
 
 INDEX: Final = "index.html"
 REPORT: Final = "report.html"

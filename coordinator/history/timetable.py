@@ -9,7 +9,7 @@ faults (`prediction`) has the packets that the faults let through, and the lost 
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -20,7 +20,6 @@ from coordinator.history.journal import RECORD
 from emunode.algorithms.base import Algorithm
 from emunode.faults.in_time import TimedFault
 from emunode.faults.timeline import FaultTimeline
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, PortModel, Rank, Step
 from emunode.net.wire import DEPARTURE, RECEIPTS, TIME
 from emunode.timed import step_times

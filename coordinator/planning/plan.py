@@ -4,7 +4,7 @@ Nothing here asks this machine anything, except that `make_plan` by default call
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import ceil
 
@@ -30,7 +30,6 @@ from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import Fault
 from emunode.faults.timeline import FaultTimeline
 from emunode.host.placement import Placement
-from emunode.lazy_dataclass import dataclass
 from emunode.model import VECTOR, Collective, FaultKnowledge, Port, Rank
 from emunode.topologies.base import Topology
 

@@ -4,14 +4,13 @@ Every chart of `charts`, `heat_chart` and `space_time_chart` is one `Chart`. Tex
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
 from typing import Final
 
 from coordinator.reports.numbers import show
 from coordinator.reports.plot import Mode, Plot, Series
-from emunode.lazy_dataclass import dataclass
 
 NARROW: Final = 360
 """Width of charts for small screens: about the width of a phone in pixels, so that a unit is about a pixel."""

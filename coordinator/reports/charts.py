@@ -9,13 +9,13 @@ Wide charts have a narrow form for small screens, whose letters are as large as 
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
 from coordinator.reports.chart import NARROW, Axis, Chart, Frame, fault_strokes, milliseconds
 from coordinator.reports.numbers import abbreviate, show
 from coordinator.reports.plot import CROSSES, Mode, Plot, PlotAxis, Series
-from emunode.lazy_dataclass import dataclass
 
 MOST_BARS = 160
 SHARE = "share"

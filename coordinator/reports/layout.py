@@ -19,7 +19,7 @@ Coordinates are scaled to `WIDTH` across, y downwards. Positions are arrays over
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import cos, factorial, pi, sin, sqrt
 from typing import Any
 
@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.reports.computed_layout import LARGEST_WITH_FORCES, computed_positions
-from emunode.lazy_dataclass import dataclass
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube

@@ -6,6 +6,7 @@ separately. Claims about an undecided run are undecided too.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from math import isclose
 
@@ -17,7 +18,6 @@ from coordinator.planning.plan import Plan
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Assumption, Claim
 from emunode.faults.effects import Alters, Loses, Stops
-from emunode.lazy_dataclass import dataclass
 from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, FaultKnowledge, Rank
 from emunode.timed.memory_engine import faults_of
 

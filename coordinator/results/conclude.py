@@ -6,7 +6,7 @@ of trials.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -42,7 +42,6 @@ from coordinator.results.run_metrics import own_metrics
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
-from emunode.lazy_dataclass import dataclass
 from emunode.model import FOLDING
 
 if TYPE_CHECKING:

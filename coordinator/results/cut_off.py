@@ -1,6 +1,7 @@
 """The nodes that a run cut off, with the responsible faults."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from coordinator.dependence.losses import losses
 from coordinator.dependence.outages import Outages, outages_of
@@ -10,7 +11,6 @@ from coordinator.results.metrics import Measurement
 from emunode.algorithms.base import Dependence
 from emunode.faults.effects import Place
 from emunode.faults.kinds import Fault, Moment
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Rank
 
 LISTED_NODES = 100

@@ -6,6 +6,7 @@ one definition of a delivery.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from coordinator.dependence.losses import owners_are_silent
 from coordinator.features.base import ResolvedRun
 from coordinator.history.journal import Records
-from emunode.lazy_dataclass import dataclass
 from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
 from emunode.topologies.base import Topology
 

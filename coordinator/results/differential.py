@@ -5,6 +5,7 @@ memory engine, faults included, and every hop that is in only one of the two his
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from coordinator.history.timetable import PredictionInputs
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Step
 from emunode.play import play
 

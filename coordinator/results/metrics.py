@@ -6,7 +6,7 @@ memory. Metrics of both are defined once, in `deliveries` and in `shared_metrics
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,7 +45,6 @@ from coordinator.results.tables import (
 )
 from coordinator.results.voting import elect
 from emunode.engine.rank_set import AlteredCopy
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Collective, HopOutcome, Rank
 from emunode.timed.cost_model import NANO
 

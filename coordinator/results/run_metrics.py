@@ -7,6 +7,7 @@ stand in `summary.json` beside all others, in reports, comparisons, sweeps and r
 import re
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
 from typing import Final
@@ -19,7 +20,6 @@ from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.algorithms.claims import FURTHER_METRICS, METRICS
 from emunode.errors import RegistrationError, RunError
-from emunode.lazy_dataclass import dataclass
 from emunode.plugins import LOADED
 from emunode.registry import Registry
 

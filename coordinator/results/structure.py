@@ -7,6 +7,7 @@ root, an even sample of the roots is measured, limited by `SAMPLED_HOPS`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from coordinator.features.base import ResolvedRun
 from coordinator.results.queries import at_receiver, collect
-from emunode.lazy_dataclass import dataclass
 from emunode.model import PERSONALISED, ROOTLESS, Collective, Port, Rank
 from emunode.topologies.star import StarGraph
 

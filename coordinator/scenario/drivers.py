@@ -4,11 +4,11 @@ To add one, write its launcher and register a `Driver` that names it: `register(
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from emunode.errors import RegistrationError
-from emunode.lazy_dataclass import dataclass
 from emunode.registry import Registry
 
 

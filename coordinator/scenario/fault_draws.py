@@ -12,7 +12,7 @@ as places of their own kind; where they overlap, a place fails once.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
 from math import comb
@@ -27,7 +27,6 @@ from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import Moment
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Rank
 from emunode.net.wire import ROW
 from emunode.play import play

@@ -13,7 +13,7 @@ state, a link is down for an interval.
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +22,6 @@ from math import expm1, floor, gamma, log1p
 from typing import Final, NamedTuple, Self
 
 from coordinator.scenario.fault_syntax import LEAST_RATE, REAL, TIME, read_time, write_time
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Step
 
 MOST_EVENTS: Final = 100_000

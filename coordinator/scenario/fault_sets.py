@@ -15,7 +15,7 @@ Two parts of the same kind are refused: `nodes=1;nodes=2` is written `nodes=3`. 
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import product
@@ -36,7 +36,6 @@ from coordinator.scenario.fault_syntax import (
 from emunode.errors import ScenarioError
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, Moment, field_names, value_names, why_random
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Step
 
 SHORT: Final = {"nodes": "crash", "links": "down"}

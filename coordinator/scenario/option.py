@@ -6,13 +6,13 @@ that commands without a scenario start fast.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
 
 from coordinator.scenario.durations import format_duration
 from coordinator.scenario.reach import Reach
-from emunode.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -3,13 +3,13 @@
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import polars as pl
 
 from coordinator.stored.reading import RefusedError
-from emunode.lazy_dataclass import dataclass
 
 ROWS: Final = 200_000_000
 """The most rows of a table that is read a part at a time."""

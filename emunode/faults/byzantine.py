@@ -11,6 +11,7 @@ byzantine nodes on node-disjoint paths do no harm, whatever they do (Fragopoulou
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol
@@ -19,7 +20,6 @@ from emunode.errors import EmulatorError
 from emunode.faults.effects import Alters, Choice, Effects, Loses
 from emunode.faults.kinds import FOREVER, Fault, NodeFault, kind_of
 from emunode.faults.transit import FaultRandom, failure
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank, Step
 from emunode.registry import register
 

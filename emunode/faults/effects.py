@@ -9,10 +9,10 @@ this rank sends by this port.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank
 
 LinkEnd = tuple[Rank, Port]

@@ -10,7 +10,7 @@ of a segment and its tree belong to the emulator.
 """
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import ClassVar, Final, Literal
 
 from emunode.errors import FrameError, RegistrationError
@@ -31,7 +31,6 @@ from emunode.faults.effects import (
     Stops,
 )
 from emunode.faults.transit import LinkTransit
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Port, Rank, Step
 from emunode.registry import Registry, register
 from emunode.topologies.base import Topology

@@ -3,9 +3,10 @@
 They lose, alter and repeat nothing, and the node stays a healthy one.
 """
 
+from dataclasses import dataclass
+
 from emunode.faults.effects import Drifts, Effects, Slows
 from emunode.faults.kinds import FOREVER, LinkFault, NodeFault
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Step
 from emunode.registry import register
 

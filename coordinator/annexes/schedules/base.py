@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import isclose
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from coordinator.annexes.schedules.outages import StalledRun, StepOutages
 from emunode.errors import ScenarioError
-from emunode.lazy_dataclass import dataclass
 from emunode.model import Collective, Rank, Step
 from emunode.registry import Registry
 from emunode.topologies.base import Topology

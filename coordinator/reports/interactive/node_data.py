@@ -5,6 +5,7 @@ has a bound: packets of long runs are summed over several steps, and networks ab
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,6 @@ from coordinator.reports.interactive.parents import Parents, parents_of
 from coordinator.reports.layout import Layout
 from coordinator.reports.scene.nodes import giving
 from coordinator.results.reasons import unserved_words
-from emunode.lazy_dataclass import dataclass
 from emunode.topologies.base import Topology
 
 MOST_NODES: Final = 20_000

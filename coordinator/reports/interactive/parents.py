@@ -6,6 +6,7 @@ route. The collectives without a root have trees for every origin. Where no pack
 away, the schedule of the algorithm does, if it has spanning trees that agree with all packets.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -16,7 +17,6 @@ from coordinator.reports.data import RunData
 from coordinator.reports.interactive.packing import pack
 from coordinator.reports.layout import Ranks
 from coordinator.reports.scene.nodes import has_root, root_of
-from emunode.lazy_dataclass import dataclass
 from emunode.model import ALL_RANKS, Collective
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees

@@ -5,6 +5,7 @@ a few thousand elements.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from coordinator.reports.scene.packets import marks_of
 from coordinator.reports.scene.scene import MOST_FRAMES, Positions, Scene
 from coordinator.reports.scene.votes import State
 from coordinator.reports.theme import viridis
-from emunode.lazy_dataclass import dataclass
 from emunode.terminal import plural
 
 NODES_ONE_BY_ONE = 20_000

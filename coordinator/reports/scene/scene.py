@@ -1,6 +1,7 @@
 """The scene of a run of a known network: its nodes, its packets and its votes, as every picture of the run shows them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +14,6 @@ from coordinator.reports.scene.nodes import ALL_TO_ALL, NodeMark, broken_nodes, 
 from coordinator.reports.scene.packets import NO_MARKS, Marks, busy_count, framed, marks_of, until, withheld_links
 from coordinator.reports.scene.votes import State, Votes, segments_due
 from coordinator.reports.theme import viridis
-from emunode.lazy_dataclass import dataclass
 from emunode.terminal import plural
 from emunode.topologies.base import Topology
 

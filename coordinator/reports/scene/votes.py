@@ -5,6 +5,7 @@ that crossed a link as intact or altered. A vote is open as long as the copies t
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -18,7 +19,6 @@ from coordinator.reports.scene.packets import GAIN, VOTE, framed
 from coordinator.results.deliveries import messages_due, pieces_due, silent_sources, switches
 from coordinator.results.voting import PIECE, cast_votes, count_votes
 from emunode.engine.rank_set import AlteredCopy
-from emunode.lazy_dataclass import dataclass
 from emunode.model import FOLDING, Collective
 
 

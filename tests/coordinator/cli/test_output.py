@@ -4,11 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import FrozenInstanceError
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
+from cyclopts import Parameter
 
-from tests.command_line import arguments, command, environment, run_process
+from coordinator.cli.output import PageFlags, RunOutput
+from tests.command_line import Call, arguments, command, environment, run_process
+from tests.coordinator.cli.conftest import help_of
 from tests.warm_programs import make_shim
 
 LIMITED = """
@@ -88,3 +93,37 @@ def test_a_campaign_on_a_full_disk_ends_with_one_line(tmp_path: Path, workers: i
     assert ended.status == 4
     lines = [line for line in ended.err.splitlines() if not line.startswith("campaign: ")]
     assert lines == ["coordinator: operating system error: [Errno 27] File too large"]
+
+
+# --- flags of run and serve --------------------------------------------------------------------------------------------
+
+
+def flags_of(kind: type[Any]) -> dict[str, Parameter]:
+    """Return the help of the flags of a record, by their names."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {f"--{name.replace('_', '-')}": hint.__metadata__[0] for name, hint in hints.items()}
+
+
+@pytest.mark.usefixtures("wide_terminal")
+@pytest.mark.parametrize(("command", "kinds"), [("run", (RunOutput, PageFlags)), ("serve", (RunOutput,))])
+def test_help_shows_each_flag_with_its_text(call: Call, command: str, kinds: tuple[type[Any], ...]) -> None:
+    lines = help_of(call, command).splitlines()
+    for kind in kinds:
+        for flag, text in flags_of(kind).items():
+            (line,) = (line for line in lines if f" {flag} " in line or f" {flag}  " in line)
+            assert text.help is not None
+            assert text.help in line
+            assert text.metavar is None or f"{flag} {text.metavar}" in line
+
+
+def test_nothing_is_asked_for_by_default() -> None:
+    for record in (RunOutput(), PageFlags()):
+        assert not any(getattr(record, name) for name in type(record).__annotations__)
+
+
+def test_flags_are_given_by_name_and_stay() -> None:
+    output = RunOutput(json=True)
+    with pytest.raises(FrozenInstanceError):
+        output.json = False  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        RunOutput(Path("here"))  # type: ignore[call-arg]
