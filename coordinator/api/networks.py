@@ -266,7 +266,7 @@ def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., An
     method.__name__ = _identifier(collective)
     method.__qualname__ = f"{Network.__name__}.{method.__name__}"
     own = [each for each in inspect.signature(run).parameters.values() if each.name not in ("collective", "options")]
-    fields = [(name, OPTIONS[name].field) for name in Options.__annotations__]
+    fields = [(name, OPTIONS[name].field) for name in Options.__annotations__ if name in OPTIONS]
     kinds = get_type_hints(Options)
     given = [
         inspect.Parameter(

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from rich.markup import escape
+
 from coordinator.cli import render
-from coordinator.cli.markup import escape
 from coordinator.reports.numbers import show
 from coordinator.results.claims import Judgement, Verdict, overall
 from coordinator.results.reasons import Reason, is_early, unjudged_word

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
+from rich.markup import escape
 
 from coordinator.api.campaigns import run_stored
 from coordinator.api.progress import on_stderr
@@ -23,7 +24,6 @@ from coordinator.campaigns.tables import Row
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import texts_of, values_from
-from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
+from rich.markup import escape
 
 from coordinator.annexes import annex_function
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.grading.confinement import MEBIBYTE, Limits
 from coordinator.grading.grade import Grade, GradedPart, GradeOptions

@@ -7,11 +7,11 @@ from shlex import quote
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+from rich.markup import escape
 
 from coordinator.api.comparisons import compare
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.compare import claims_of_one, differing_rows

@@ -7,6 +7,7 @@ from inspect import getdoc
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
+from rich.markup import escape
 
 from coordinator.api.lists import (
     accepted,
@@ -20,7 +21,6 @@ from coordinator.api.lists import (
 )
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.markup import escape
 from coordinator.cli.output import JsonFlag, PluginFlag, as_command
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need

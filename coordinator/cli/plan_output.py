@@ -5,11 +5,12 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from rich.markup import escape
+
 from coordinator.batch.exactness import evaluator_bytes
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import scenario_from
-from coordinator.cli.markup import escape
 from coordinator.planning.claims import fault_free_claims, predictions
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan

@@ -3,17 +3,13 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from shutil import get_terminal_size
-from typing import TYPE_CHECKING
 
-from coordinator.api.progress import may_have_styles
+from rich.markup import escape
+
+from coordinator.api.console import PlainConsole
 from coordinator.cli.documents import print_json
-from coordinator.cli.markup import escape, unmarked
+from coordinator.cli.styled_table import styled_table, words_fit
 from coordinator.reports.numbers import show
-from emunode.terminal import say, visible
-
-if TYPE_CHECKING:
-    from coordinator.api.console import PlainConsole
 
 UNLIMITED = 10_000
 """Columns of an output that is neither a terminal nor has a width in COLUMNS."""
@@ -24,76 +20,34 @@ class TextOutput:
     """Standard output, as wide as its terminal, or as COLUMNS says; otherwise lines are as long as they are.
 
     A file or another program is better served by whole lines than by lines that were cut for a reader.
-    Rich takes longer to import than the plan of a small network to make. It prints on terminals, and wraps; all other text
-    and tables are printed here, as rich prints them.
     """
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdout.isatty()
-        utf8 = str(getattr(sys.stdout, "encoding", "")).lower().startswith("utf")
-        self._is_plain = utf8 and not may_have_styles(sys.stdout)
-        self._columns = _columns()
+        self._console = PlainConsole(width=None if self.is_terminal else _columns())
 
     @property
     def columns(self) -> int:
         """The width of the output."""
-        return get_terminal_size().columns if self.is_terminal else self._columns
+        return self._console.width
 
     def print(self, text: str = "", *, soft_wrap: bool = False, markup: bool = True) -> None:
         """Print a text, as markup unless `markup` is false; without `soft_wrap`, long lines wrap between words."""
-        shown = visible(text)
-        if self._is_plain and "\t" not in shown:
-            shown = unmarked(shown) if markup else shown
-            if soft_wrap or all(_is_narrow(line) and len(line) <= self._columns for line in shown.split("\n")):
-                say(shown)
-                return
-        self._rich().print(text, soft_wrap=soft_wrap, markup=markup)
+        self._console.print(text, soft_wrap=soft_wrap, markup=markup)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
         """Print a table of marked-up cells. Long cells wrap; none is truncated."""
-        if self._is_plain:
-            cells = [[unmarked(visible(cell)) for cell in row] for row in rows]
-            lines = _table_lines([column.replace("_", " ") for column in columns], cells, title)
-            narrow = all(map(_is_narrow, (title, *columns, *(cell for row in cells for cell in row))))
-            if narrow and len(lines[0]) == len(lines[-1]) <= self._columns:  # no cell wraps, nor the title
-                say("\n".join(lines))
-                return
-        from coordinator.cli.styled_table import styled_table  # noqa: PLC0415
-
-        rich = self._rich()
-        rich.print(styled_table(columns, rows, title, rich.width))
+        self._console.print(styled_table(columns, rows, title, self.columns))
 
     def words_fit(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         """Report whether a table of marked-up cells can be printed without a break within a word."""
-        from coordinator.cli.styled_table import words_fit  # noqa: PLC0415
-
         return words_fit(columns, rows, self.columns)
-
-    def _rich(self) -> "PlainConsole":
-        from coordinator.api.console import PlainConsole  # noqa: PLC0415
-
-        return PlainConsole(width=None if self.is_terminal else self._columns)
 
 
 def _columns() -> int:
     """Return the columns of an output that is not a terminal."""
     wanted = os.environ.get("COLUMNS", "")
     return int(wanted) if wanted.isascii() and wanted.isdigit() and 20 <= int(wanted) <= UNLIMITED else UNLIMITED
-
-
-def _is_narrow(text: str) -> bool:
-    """Report whether a text takes one line, and one column of it for each character."""
-    return text.isascii() and text.isprintable()
-
-
-def _table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> list[str]:
-    """Return the lines of a table as rich draws them if no cell wraps: columns two apart, a rule below the heading."""
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    lines = [
-        f" {'  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} " for row in (columns, *rows)
-    ]
-    lines.insert(1, "─" * len(lines[0]))
-    return [title.ljust(len(lines[0])), *lines] if title else lines
 
 
 def console() -> TextOutput:

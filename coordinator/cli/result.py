@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rich.markup import escape
+
 from coordinator.cli import render
 from coordinator.cli.brief_result import show_brief
-from coordinator.cli.markup import escape
 from coordinator.execution.sinks import RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.planning.plan import Plan

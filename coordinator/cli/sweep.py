@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
+from rich.markup import escape
 
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.sweep import METRICS, Sweep
@@ -12,7 +13,6 @@ from coordinator.campaigns.sweep import sweep as run_sweep
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
-from coordinator.cli.markup import escape
 from coordinator.cli.options import make_flags
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.varied import varied_values

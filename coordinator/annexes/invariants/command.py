@@ -7,13 +7,13 @@ from time import monotonic
 from typing import Annotated, Unpack
 
 from cyclopts import Parameter
+from rich.markup import escape
 
 from coordinator.annexes.invariants.evaluate import evaluate
 from coordinator.annexes.invariants.registry import FIGURES
 from coordinator.annexes.invariants.survival import RATES
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.reports.network_picture import draw_network
 from coordinator.reports.pictures import Picture

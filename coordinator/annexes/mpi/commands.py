@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Group, Parameter
+from rich.markup import escape
 
 from coordinator.annexes.mpi.api import save_calls
 from coordinator.annexes.mpi.judge import MOST_RANKS, ROOTED, JudgeSettings, MpiJudgement, judge
@@ -32,7 +33,6 @@ from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import seconds_from
-from coordinator.cli.markup import escape
 from coordinator.cli.output import JsonFlag, PluginFlag, as_command
 from coordinator.scenario.networks import load_topology
 from coordinator.scenario.plugins import load_plugins

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Group, Parameter
+from rich.markup import escape
 
 from coordinator.annexes.mpi.history import save_call, save_history
 from coordinator.annexes.mpi.judge import WITHOUT_RULES, JudgeSettings, judged_collectives, rule_of
@@ -14,7 +15,6 @@ from coordinator.annexes.mpi.traffic import TrafficTable, read_traffic, summary_
 from coordinator.annexes.mpi.verdicts import CallVerdict, judge_counts
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.networks import load_topology

@@ -4,6 +4,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from coordinator.annexes.orders.every_order import run_every_order
 from coordinator.annexes.orders.result import EveryOrder
 from coordinator.annexes.orders.shared_state import NOT_WATCHED
@@ -12,7 +14,6 @@ from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import texts_of
-from coordinator.cli.markup import escape
 from coordinator.scenario.command import run_command
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.named import name_again, require_same

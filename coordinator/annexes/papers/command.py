@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.markup import escape
 
 from coordinator.annexes.papers.api import Reproductions, run_reproductions
 from coordinator.annexes.papers.base import LEFT_OUT, Figure, Reproduction, Section
@@ -15,7 +16,6 @@ from coordinator.annexes.papers.run_store import FOLDER
 from coordinator.annexes.papers.tables import verdict_of
 from coordinator.api.progress import on_stderr
 from coordinator.cli.documents import print_json
-from coordinator.cli.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.results.claims import EXIT_STATUS

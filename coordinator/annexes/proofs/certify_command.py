@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.markup import escape
 
 from coordinator.annexes import annex_function
 from coordinator.annexes.proofs.api import certify_scenario
@@ -14,7 +15,6 @@ from coordinator.campaigns.engines import Engine
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
-from coordinator.cli.markup import escape
 from coordinator.cli.options import ScenarioFile
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag

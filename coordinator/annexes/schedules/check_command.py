@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rich.markup import escape
+
 from coordinator.annexes.schedules.base import FileVerdict, ScheduleFile
 from coordinator.annexes.schedules.folder import JudgedFile, judge_file, schedule_paths, status_of
 from coordinator.annexes.schedules.outages import StalledRun
 from coordinator.annexes.schedules.scenario_values import network_of_links
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.markup import escape
 from coordinator.scenario.networks import load_topology
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError

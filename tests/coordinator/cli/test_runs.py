@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.api.console import PlainConsole
 from coordinator.cli import render, runs
 from coordinator.stored.writing import replace_file
 from tests.command_line import Call, command, run_process
@@ -190,7 +191,7 @@ def test_without_a_display_the_path_is_printed(call: Call, tmp_path: Path) -> No
 
 def as_terminal(output: render.TextOutput) -> None:
     """Begin an output that is a terminal."""
-    output.is_terminal, output._is_plain = True, False
+    output.is_terminal, output._console = True, PlainConsole(width=200)
 
 
 def test_a_terminal_shows_the_address_of_the_report(
