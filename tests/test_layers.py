@@ -124,6 +124,7 @@ SHELLS: Final = (
     "coordinator.campaigns",
     "coordinator.cli",
     "coordinator.execution",
+    "coordinator.grading.attempts",
     "coordinator.grading.confinement",
     "coordinator.grading.landlock",
     "coordinator.grading.sealed_root",

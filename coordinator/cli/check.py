@@ -199,7 +199,7 @@ def _show_marks(subject: GradedPart) -> None:
             mark.requirement,
             f"[{STYLES[mark.verdict]}]{mark.verdict}[/]",
             f"{mark.points} of 10" if mark.required else "",
-            f"{mark.passed} of {mark.cases}" if mark.cases else "",
+            mark.counted,
             escape(mark.meaning),
         )
         for mark in subject.marks

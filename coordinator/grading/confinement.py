@@ -108,12 +108,16 @@ def _become(user: int) -> None:
 
 
 def confine(
-    limits: Limits, surrounding: Surroundings, keep: Collection[int], wanted: Collection[Layer] = ALL_LAYERS
+    limits: Limits,
+    surrounding: Surroundings,
+    keep: Collection[int],
+    wanted: Collection[Layer] = ALL_LAYERS,
+    telling: int | None = None,
 ) -> tuple[Protection, list[str]]:
     """Confine this process until it ends; return the protections in force, and the list for the audit hook's notes of
     attempts.
 
-    The process keeps only the descriptors `keep`.
+    The process keeps only the descriptors `keep`. Over `telling`, which is closed, it hands on the listener of its filter.
     """
     sys.dont_write_bytecode = True
     parent = os.getppid()
@@ -131,7 +135,7 @@ def confine(
     ]
     last: list[tuple[Layer, Callable[[], object]]] = [
         (Layer.LANDLOCK, lambda: landlock.restrict(surrounding.readable)),
-        (Layer.FILTER, _install_filter),
+        (Layer.FILTER, lambda: _install_filter(telling)),
     ]
     _take(steps, wanted, found)
     # After the last change of its user and rights: such a change would reset the first two of these.
@@ -186,17 +190,15 @@ def _drop_capabilities() -> None:
     libc.call("capset", pack("=Ii", CAPABILITY_VERSION, 0), bytes(24))
 
 
-def _install_filter() -> None:
+def _install_filter(telling: int | None) -> None:
     kind = system_calls.architecture()
     if kind is None:
         raise OSError(0, f"there is no table of system calls for {platform.machine()}")
-    system_calls.install(kind)
+    system_calls.install(kind, telling)
 
 
 # --- the audit hook --------------------------------------------------------------------------------------------------
 
-REFUSED_CALL: Final = "a submission may not call"
-"""How the message of a refused call begins."""
 DENIED_EVENTS: Final = frozenset({
     "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.posix_spawn", "os.spawn", "os.system", "os.remove",
     "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown",
@@ -220,7 +222,7 @@ class _AuditHook:
             name = event if event != "open" else f"open of {arguments[0]!r} to write"
             if len(self._denied) < 20:
                 self._denied.append(name)
-            raise PermissionError(f"{REFUSED_CALL} {name}")
+            raise PermissionError(f"a submission may not call {name}")
 
 
 def _writes(arguments: tuple[object, ...]) -> bool:

@@ -1,7 +1,9 @@
 """A network that a submission defines, as the table that its process answered: checked, then used like any other."""
 
-from typing import Any, Self
+from collections import Counter
+from typing import Self
 
+from coordinator.grading.answers import NetworkTable
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
 from emunode.topologies.base import ABSENT, Topology
@@ -17,29 +19,20 @@ class GivenNetwork(Topology):
     small_examples = ()
     defined_by_name = False
 
-    def __init__(self, name: str, table: dict[str, Any]) -> None:
+    def __init__(self, name: str, table: NetworkTable) -> None:
         """Raise ScenarioError (field `topology`) for a malformed table; `problems` finds other mistakes."""
-        labels: Any = table.get("labels")
-        neighbours: Any = table.get("neighbours")
-        degree: Any = table.get("degree")
-        well_formed = (
-            isinstance(labels, list)
-            and isinstance(neighbours, list)
-            and isinstance(degree, int)
-            and 2 <= len(labels) == len(neighbours) <= MOST_NODES
-            and all(isinstance(label, str) for label in labels)
-            and all(isinstance(row, list) and len(row) == degree for row in neighbours)
-        )
-        if not well_formed:
+        labels, neighbours, degree = table.labels, table.neighbours, table.degree
+        sized = 2 <= len(labels) == len(neighbours) <= MOST_NODES
+        if not sized or not 0 <= degree <= MOST_NODES or not all(len(row) == degree for row in neighbours):
             raise ScenarioError(
                 "topology", name, f"expected labels and {degree!r} neighbours of 2 to {MOST_NODES} nodes"
             )
         self.name = name
-        self.title = str(table.get("title", name))
+        self.title = table.title
         self.order = len(labels)
         self.degree = degree
-        self._labels: list[str] = labels
-        self._neighbours: list[list[Rank]] = neighbours  # checked by `problems`
+        self._labels = labels
+        self._neighbours = neighbours  # checked by `problems`
         self._ranks = {label: rank for rank, label in enumerate(labels)}
 
     @classmethod
@@ -61,20 +54,22 @@ class GivenNetwork(Topology):
         """Return the labels that occur twice, links that do not lead back, and nodes that cannot be reached."""
         found = []
         if len(self._ranks) < self.order:
-            twice = sorted({label for label in self._labels if self._labels.count(label) > 1})
-            found.append(f"{self.name}: two nodes are called {twice[0]}")
+            twice = min(label for label, times in Counter(self._labels).items() if times > 1)
+            found.append(f"{self.name}: two nodes are called {twice}")
+        # A node of the submission may have 4,096 ports: a search among them for each would take minutes.
+        linked = [Counter(row) for row in self._neighbours]
         for rank, row in enumerate(self._neighbours):
             for port, peer in enumerate(row):
                 if peer == ABSENT:
                     continue
-                if not isinstance(peer, int) or not 0 <= peer < self.order or peer == rank or row.count(peer) > 1:
+                if not 0 <= peer < self.order or peer == rank or linked[rank][peer] > 1:
                     found.append(f"{self.name}: port {port} of {self.label(rank)} leads to {self._shown(peer)}")
-                elif rank not in self._neighbours[peer]:
+                elif rank not in linked[peer]:
                     found.append(f"{self.name}: {self.label(peer)} has no link back to {self.label(rank)}")
         return found or self._unreached()
 
-    def _shown(self, peer: object) -> str:
-        if isinstance(peer, int) and 0 <= peer < self.order:
+    def _shown(self, peer: Rank) -> str:
+        if 0 <= peer < self.order:
             return f"{self._labels[peer]}, which is the node itself or a neighbour at another port"
         return f"{peer!r}, which is not a node"
 

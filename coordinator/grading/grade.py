@@ -1,18 +1,18 @@
 """Grading of one file: its definitions decide the requirements."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from coordinator.grading.algorithm_marks import AlgorithmGrader, Progress, require_judged, undeclared
+from coordinator.grading.answers import Registered
 from coordinator.grading.confinement import Limits
 from coordinator.grading.given_network import GivenNetwork
 from coordinator.grading.layers import Protection
 from coordinator.grading.marks import POINTS, Mark, MarkVerdict, overall
 from coordinator.grading.submission import (
-    NONSENSE,
     GradingTimeError,
     SubmissionEndedError,
     SubmissionProcess,
@@ -26,6 +26,8 @@ from emunode.model import PortModel
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 
+GivenNetworks = dict[str, tuple[list[GivenNetwork], Mark]]
+"""By family: the networks that a submission defines, with their mark."""
 MOST_BYTES: Final = 1 << 20
 LARGEST_ORDER: Final = 130
 """The largest order of a network that is chosen here."""
@@ -121,15 +123,17 @@ def grade(path: Path, options: GradeOptions, progress: Progress) -> Grade:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ScenarioError("file", str(path), f"it cannot be read: {reason}") from None
     with SubmissionServer(path.name, text, options.limits) as server:
-        missing = server.protection.missing
-        if missing and options.require_confinement:
-            reasons = ", ".join(f"{layer} ({reason})" for layer, reason in missing.items())
-            raise RunError(
-                f"the submission was not executed, since this machine does not confine it fully: no {reasons}"
-            )
+        _require_confined(server, options)
         result = Grade(str(path), _grade_python(server, options, progress))
         result.printed, result.protection = server.printed, server.protection
     return result
+
+
+def _require_confined(server: SubmissionServer, options: GradeOptions) -> None:
+    missing = server.protection.missing
+    if missing and options.require_confinement:
+        reasons = ", ".join(f"{layer} ({reason})" for layer, reason in missing.items())
+        raise RunError(f"the submission was not executed, since this machine does not confine it fully: no {reasons}")
 
 
 def _grade_csv(path: Path, options: GradeOptions) -> Grade:
@@ -147,28 +151,51 @@ def _grade_python(server: SubmissionServer, options: GradeOptions, progress: Pro
         if process is None:
             return subjects
         loaded = process.loaded
-        defined = [*loaded.get("algorithms", ()), *loaded.get("families", ()), *loaded.get("trees", ())]
-        problem = _problem(loaded)
-        if problem is None and not defined:
-            problem = (
+        if loaded is None:
+            loading.add([str(process.problem)])
+            return subjects
+        problems = [each for one in loaded.algorithms for each in undeclared(one)]
+        if not (loaded.algorithms or loaded.families or loaded.trees):
+            problems.append(
                 "it registers nothing: decorate a class with emunode.registry.register, or define parent(label, tree)"
             )
-        problems = [problem] if problem else [each for one in loaded["algorithms"] for each in undeclared(one)]
         if not loading.add(problems):
             return subjects
-        for described in loaded["algorithms"]:
+        loading.notes += [
+            f"{one.key[2]} is, or derives from, the built-in {one.built_in}"
+            for one in loaded.algorithms
+            if one.built_in
+        ]
+        for described in loaded.algorithms:
             require_judged(described)
-        given = _given_networks(process, loaded["families"])
+        given = _given_networks(process, loaded.families)
     for family, (own, mark) in given.items():
         subjects.append(GradedPart("network", family, [network.name for network in own], [mark]))
-    for described in loaded["algorithms"]:
-        networks = _networks_for(described["key"][0], given, options)
-        grader = AlgorithmGrader(server, described, networks, options.port_models, options.within, progress)
-        name = " ".join(described["key"][1:])
-        subjects.append(GradedPart("algorithm", name, [network.name for network in networks], grader.grade()))
-    for source in loaded["trees"]:
+    subjects += _grade_algorithms(server, loaded.algorithms, given, options, progress)
+    for source in loaded.trees:
         subjects += _grade_tree_source(server, source, options)
     return subjects
+
+
+def _grade_algorithms(
+    server: SubmissionServer,
+    algorithms: Sequence[Registered],
+    given: GivenNetworks,
+    options: GradeOptions,
+    progress: Progress,
+) -> Iterator[GradedPart]:
+    if not algorithms:
+        return
+    with server.elsewhere() as elsewhere:
+        _require_confined(elsewhere, options)
+        for described in algorithms:
+            networks = _networks_for(described.key[0], given, options)
+            grader = AlgorithmGrader(
+                server, elsewhere, described, networks, options.port_models, options.within, progress
+            )
+            name = " ".join(described.key[1:])
+            yield GradedPart("algorithm", name, [network.name for network in networks], grader.grade())
+        server.note(elsewhere.protection)
 
 
 @contextmanager
@@ -188,9 +215,7 @@ def _loading(server: SubmissionServer, mark: Mark) -> Iterator[SubmissionProcess
         yield process
 
 
-def _given_networks(
-    process: SubmissionProcess, families: dict[str, list[str]]
-) -> dict[str, tuple[list[GivenNetwork], Mark]]:
+def _given_networks(process: SubmissionProcess, families: Mapping[str, Sequence[str]]) -> GivenNetworks:
     found = {}
     for family, examples in families.items():
         mark = Mark("links", "labels are different, links lead back, and the network is connected")
@@ -198,22 +223,20 @@ def _given_networks(
         for name in examples[:MOST_NETWORKS]:
             try:
                 answer = process.ask("network", topology=name)
-                problem = _problem(answer)
-                network = None if problem else GivenNetwork(name, answer)
+                problem = answer.problem
+                network = None if problem else GivenNetwork(name, answer.result)
             except (SubmissionEndedError, ScenarioError) as error:
                 problem, network = str(error), None
             problems = [f"{name}: {problem}"] if network is None else network.problems()
             if mark.add(problems) and network is not None:
                 networks.append(network)
-            if isinstance(problem, str) and network is None:
+            if network is None:
                 break
         found[family] = (networks, mark)
     return found
 
 
-def _networks_for(
-    family: str, given: dict[str, tuple[list[GivenNetwork], Mark]], options: GradeOptions
-) -> Sequence[Topology]:
+def _networks_for(family: str, given: GivenNetworks, options: GradeOptions) -> Sequence[Topology]:
     """Return several small networks of the family, unless the command names some."""
     if family in given:
         return given[family][0]
@@ -239,25 +262,13 @@ def _grade_tree_source(server: SubmissionServer, source: str, options: GradeOpti
             if process is not None:
                 try:
                     answer = process.ask("parents", topology=topology.name, source=source)
-                    problem = _problem(answer)
-                    problems = [problem] if problem else [f"it tried {each}" for each in answer.get("denied", ())]
-                    if loading.add(problems) or not problem:
-                        marks += grade_trees(topology, _trees(answer), options.properties)
+                    tried = [*process.load_calls, *process.refused_calls()]
+                    loading.add([answer.problem] if answer.problem else [f"it tried {each}" for each in tried])
+                    if answer.problem is None:
+                        marks += grade_trees(topology, answer.result.trees, options.properties)
                 except SubmissionEndedError as error:
                     loading.add([str(error)])
                 except GradingTimeError as error:
                     loading.stopped = str(error)
         subjects.append(GradedPart("trees", source, [topology.name], marks))
     return subjects
-
-
-def _problem(answer: dict[str, Any]) -> Any:
-    """Return why a request failed or was refused; None if it succeeded."""
-    return answer.get("failed") or (answer.get("refused") or (None, None))[1]
-
-
-def _trees(answer: dict[str, Any]) -> list[list[Any]]:
-    trees = answer.get("trees")
-    if not isinstance(trees, list) or not all(isinstance(tree, list) for tree in trees):
-        raise SubmissionEndedError(NONSENSE)
-    return trees

@@ -31,7 +31,7 @@ def results(grade: Grade, seconds: float) -> dict[str, Any]:
 
 def _test(subject: GradedPart, mark: Mark) -> dict[str, Any]:
     where = [f"on {', '.join(subject.networks)}"] if subject.networks else []
-    cases = [f"{mark.passed} of {mark.cases} cases"] if mark.cases else []
+    cases = [f"{mark.counted} cases"] if mark.cases else []
     notes = [*mark.notes, *([mark.stopped] if mark.stopped else [])]
     test: dict[str, Any] = {
         "name": f"{subject.kind} {subject.name}: {mark.requirement}",

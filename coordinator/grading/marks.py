@@ -34,6 +34,10 @@ class Mark:
     """The first problems, each with the node and the reason."""
     notes: list[str] = field(default_factory=list)
     required: bool = True
+    whole: bool = False
+    """Whether one case that fails takes all points: a claim that is false once is false."""
+    not_run: int = 0
+    """Cases that were due and not run, each counted as failed."""
     stopped: str | None = None
     """Why not every case was checked."""
 
@@ -45,6 +49,11 @@ class Mark:
         new = [problem for problem in found if problem not in self.findings]
         self.findings += new[: max(0, SHOWN_FINDINGS - len(self.findings))]
         return not found
+
+    def miss(self, finding: str) -> None:
+        """Count one case that was due and could not be run."""
+        self.not_run += 1
+        self.add([finding])
 
     @property
     def verdict(self) -> MarkVerdict:
@@ -58,7 +67,15 @@ class Mark:
     @property
     def points(self) -> int:
         """Points by the share of cases that passed, rounded down; none for an unchecked requirement."""
-        return POINTS * self.passed // self.cases if self.required and self.cases else 0
+        if not self.required or not self.cases or (self.whole and self.passed < self.cases):
+            return 0
+        return POINTS * self.passed // self.cases
+
+    @property
+    def counted(self) -> str:
+        """The cases that passed, and those that were run if not all were."""
+        run = f" ({self.cases - self.not_run} run)" if self.not_run else ""
+        return f"{self.passed} of {self.cases}{run}" if self.cases else ""
 
     def record(self) -> dict[str, object]:
         """Return the mark as plain values."""
@@ -67,6 +84,7 @@ class Mark:
             "meaning": self.meaning,
             "verdict": str(self.verdict),
             "cases": self.cases,
+            "run": self.cases - self.not_run,
             "passed": self.passed,
             "points": self.points,
             "of": POINTS if self.required else 0,

@@ -9,9 +9,9 @@ sends nor receives; packets on a link that is down are lost.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import index
 from typing import Any, Final
 
+from coordinator.grading.answers import GivenSegment, GivenSend, Late, Opened, StepTaken, SubmissionAnswer
 from coordinator.grading.submission import NONSENSE, SubmissionEndedError, SubmissionProcess
 from emunode.algorithms.conformance import keeps_port_model
 from emunode.algorithms.payload import Payloads
@@ -50,7 +50,7 @@ class SentSegment:
     step: Step
     sender: Rank
     port: Port
-    segment: tuple[Rank, Rank, int, int, bytes]
+    segment: GivenSegment
 
 
 @dataclass(slots=True)
@@ -59,11 +59,16 @@ class RefereedRun:
 
     topology: Topology
     spec: CollectiveSpec
-    opened: dict[str, Any] = field(default_factory=dict)
+    opened: Opened | None = None
     """The submission's description of itself at the beginning; nothing in it is trusted."""
-    refused: str | None = None
+    not_run: str | None = None
+    """Why the run has no result: it was refused, its process ended, or it was not tried."""
+    refused_calls: list[str] = field(default_factory=list)
+    """The calls that the kernel or the audit hook refused."""
+    stopped_by_call: bool = False
+    """Whether the run ended with an exception in an answer during which a call was refused."""
     sent: list[SentSegment] = field(default_factory=list)
-    turns: list[tuple[Inbox, list[list[Any]]]] = field(default_factory=list)
+    turns: list[tuple[Inbox, list[GivenSend]]] = field(default_factory=list)
     """The arrivals of the ranks in step 1, 2, .., and the rows [rank, port, segment] of their answers."""
     endless: bool = False
     problems: list[str] = field(default_factory=list)
@@ -85,6 +90,7 @@ class Referee:
         self._topology = topology
         self._spec = spec
         self._faults = faults
+        self._ranks = list(topology.ranks())
         self._held: dict[Rank, set[tuple[Rank, Rank, int]]] = defaultdict(set)
         """The segments that a rank has received: origin, target, index."""
         self._folded: dict[Fold, int] = defaultdict(int)
@@ -96,34 +102,34 @@ class Referee:
         self._process: SubmissionProcess
         self._inbox: Inbox = []
         """The packets that arrive at the beginning of the next step."""
-        self._planned: object = None
+        self._planned: Step | None = None
         """The next step with a send without an arrival, as the submission says."""
 
     def referee(self, process: SubmissionProcess, key: Sequence[str]) -> RefereedRun:
         """Run the algorithm `key` of a submission to its end."""
         run = self.run
-        run.opened = self._ask(
-            process, 1, "open", algorithm=list(key), spec=self._spec._asdict(), ranks=None, watch=False
-        )
-        if "refused" in run.opened:
-            run.refused = str(run.opened["refused"][1])
+        self._process = process
+        answer = self._ask(1, "open", algorithm=list(key), spec=self._spec._asdict(), ranks=self._ranks, watch=False)
+        if answer.refused:
+            run.not_run = f"refused: {answer.problem}"
             return run
-        if self._failed(run.opened, 1):
+        if self._failed(answer, 1):
             return run
-        _checked(run.opened.get("claims"), 4)
-        parts = run.opened.get("segments_per_message")
-        if not isinstance(parts, int) or not 1 <= parts <= self._spec.message_bytes:
+        run.opened = opened = answer.result
+        parts, capacity = opened.segments_per_message, opened.link_capacity
+        if not 1 <= parts <= self._spec.message_bytes:
             run.problems.append(f"segments_per_message is {parts!r}, expected 1..{self._spec.message_bytes}")
             return run
-        capacity = run.opened.get("link_capacity")
-        if capacity is not None and (not isinstance(capacity, int) or capacity < 1):
+        if capacity is not None and capacity < 1:
             run.problems.append(f"link_capacity is {capacity!r}, expected None, or a number of segments from 1 on")
             return run
         self._payloads = Payloads(self._spec.seed, self._spec.message_bytes, parts)
         self._segments = parts * self._spec.messages
-        self._process, self._planned = process, run.opened.get("due")
-        self._note_late(run.opened, 1)
+        self._capacity, self._ack_bytes = capacity, opened.ack_bytes
+        self._planned = opened.due
+        self._note_late(opened.late, 1)
         self._loop()
+        run.refused_calls += process.refused_calls()
         self._judge_deliveries()
         self._measure()
         return run
@@ -146,35 +152,34 @@ class Referee:
 
     def _idles_beyond(self, limit: Step) -> bool:
         """Return whether nothing happens before a send that is planned for a step beyond the limit."""
-        return not self._inbox and isinstance(self._planned, int) and self._planned > limit
+        return not self._inbox and self._planned is not None and self._planned > limit
 
     @property
     def busy(self) -> bool:
         """Whether packets are unread or sends planned, in a run that may still be right."""
-        return (bool(self._inbox) or isinstance(self._planned, int)) and len(self.run.problems) < MOST_PROBLEMS
+        return (bool(self._inbox) or self._planned is not None) and len(self.run.problems) < MOST_PROBLEMS
 
     def step(self, step: Step) -> None:
         """Let the submission run a step."""
-        answer = self._ask(self._process, step, "step", step=step, inbox=self._inbox)
+        answer = self._ask(step, "step", step=step, inbox=self._inbox)
         if self._failed(answer, step):
             self._inbox, self._planned = [], None
             return
-        sends = answered_sends(answer)
-        self.run.turns.append((self._inbox, sends))
-        self._note_late(answer, step)
-        self._inbox = self._carry(step, list(self._leaving(step, sends)))
-        self._planned = answer.get("due")
+        taken: StepTaken = answer.result
+        self.run.turns.append((self._inbox, taken.sends))
+        self._note_late(taken.late, step)
+        self._inbox = self._carry(step, list(self._leaving(step, taken.sends)))
+        self._planned = taken.due
 
-    @staticmethod
-    def _ask(process: SubmissionProcess, at: Step, do: str, **arguments: Any) -> dict[str, Any]:
+    def _ask(self, at: Step, do: str, **arguments: Any) -> SubmissionAnswer[Any]:
         """Request an answer of step `at`; the error of a submission that does not answer names the step."""
         try:
-            return process.ask(do, **arguments)
+            return self._process.ask(do, **arguments)
         except SubmissionEndedError as error:
             raise SubmissionEndedError(f"in step {at}: {error}") from None
 
-    def _note_late(self, answer: dict[str, Any], step: Step) -> None:
-        for rank, when in _checked(answer.get("late"), 2):
+    def _note_late(self, late: Late, step: Step) -> None:
+        for rank, when in late:
             if rank not in self._topology.ranks():
                 raise SubmissionEndedError(NONSENSE)
             self.run.problems.append(
@@ -184,40 +189,41 @@ class Referee:
                 f"{step}"
             )
 
-    def _failed(self, answer: dict[str, Any], step: Step) -> bool:
-        if "failed" in answer or "refused" in answer:
-            self.run.problems.append(f"in step {step}: {answer.get('failed', answer.get('refused'))}")
-            return True
-        return False
+    def _failed(self, answer: SubmissionAnswer[Any], step: Step) -> bool:
+        if answer.problem is None:
+            return False
+        calls = self._process.refused_calls()
+        self.run.refused_calls += calls
+        # A call that is not allowed costs the points of `limits`; the port model is not judged by it.
+        if calls:
+            self.run.stopped_by_call = True
+        else:
+            self.run.problems.append(f"in step {step}: {answer.problem}")
+        return True
 
     def _name(self, rank: Rank) -> str:
         return self._topology.label(rank)
 
     # --- one step ----------------------------------------------------------------------------------------------------
 
-    def _leaving(self, step: Step, sends: list[list[Any]]) -> Iterator[SentSegment]:
+    def _leaving(self, step: Step, sends: list[GivenSend]) -> Iterator[SentSegment]:
         """Yield the sends of a step by nodes that work; sends that break the model are problems and do not leave."""
         topology = self._topology
-        for rank, port, plain in sends:
-            if not (isinstance(rank, int) and 0 <= rank < topology.order) or rank in self._faults.crashed:
+        for rank, port, segment in sends:
+            if not 0 <= rank < topology.order or rank in self._faults.crashed:
                 continue
-            if not isinstance(port, int) or port not in topology.ports(rank):
+            if port not in topology.ports(rank):
                 self.run.problems.append(
                     f"{self._name(rank)} sends over port {port} in step {step}; {topology.title} has ports "
                     f"{port_names(topology.ports(rank))}"
                     + ("" if topology.degree == len(topology.ports(rank)) else " there")
                 )
                 continue
-            (parts,) = _checked([plain], 5)
-            try:
-                segment = (*map(index, parts[:4]), bytes.fromhex(parts[4]))
-            except (TypeError, ValueError):
-                raise SubmissionEndedError("it sent a segment that is not made of numbers and bytes") from None
-            if problem := self._segment_problem(rank, step, segment):  # type: ignore[arg-type]
+            if problem := self._segment_problem(rank, step, segment):
                 self.run.problems.append(problem)
-            yield SentSegment(step, rank, port, segment)  # type: ignore[arg-type]
+            yield SentSegment(step, rank, port, segment)
 
-    def _segment_problem(self, rank: Rank, step: Step, segment: tuple[Rank, Rank, int, int, bytes]) -> str | None:
+    def _segment_problem(self, rank: Rank, step: Step, segment: GivenSegment) -> str | None:
         """Return why `rank` may not send this segment now."""
         origin, target, _, number, payload = segment
         where = f"{self._name(rank)} in step {step}"
@@ -233,7 +239,7 @@ class Referee:
             )
         name = self._name(origin)
         reason = None
-        if target == rank and len(payload) == self.run.opened.get("ack_bytes"):
+        if target == rank and len(payload) == self._ack_bytes:
             if not self._held[rank] & {(origin, ALL_RANKS, number), (origin, rank, number)}:
                 reason = f"acknowledges segment {number} of {name}, which it has not received before"
         elif origin != rank and (origin, target, number) not in self._held[rank]:
@@ -244,7 +250,7 @@ class Referee:
             reason = f"sends segment {number} of {name} with other bytes than its origin"
         return reason and f"{where} {reason}"
 
-    def _is_partial_result(self, rank: Rank, segment: tuple[Rank, Rank, int, int, bytes]) -> bool:
+    def _is_partial_result(self, rank: Rank, segment: GivenSegment) -> bool:
         """Return whether a segment is the contribution of `rank`, combined with all that it has received for the same
         target.
         """
@@ -277,7 +283,7 @@ class Referee:
             boxes[receiver].append([its_port, [[*each.segment[:4], each.segment[4].hex()] for each in segments]])
         return [[rank, sorted(boxes[rank])] for rank in sorted(boxes)]
 
-    def _receive(self, rank: Rank, segment: tuple[Rank, Rank, int, int, bytes]) -> None:
+    def _receive(self, rank: Rank, segment: GivenSegment) -> None:
         origin, target, _, number, payload = segment
         if self._spec.collective in FOLDING:
             fold = rank, target, number
@@ -287,14 +293,13 @@ class Referee:
             self._held[rank].add((origin, target, number))
 
     def _check_model(self, step: Step, packets: dict[tuple[Rank, Port], list[SentSegment]]) -> None:
-        capacity = self.run.opened.get("link_capacity")
         out: dict[Rank, set[Port]] = defaultdict(set)
         into: dict[Rank, set[Port]] = defaultdict(set)
         for (rank, port), segments in packets.items():
-            if isinstance(capacity, int) and len(segments) > capacity:
+            if self._capacity is not None and len(segments) > self._capacity:
                 self.run.problems.append(
                     f"{self._name(rank)} sends {len(segments)} segments on port {port} in step {step}; a packet holds "
-                    f"{capacity}"
+                    f"{self._capacity}"
                 )
             out[rank].add(port)
             receiver, its_port = self._topology.end(rank, port)
@@ -397,15 +402,3 @@ def port_names(ports: Sequence[Port]) -> str:
     """Name port numbers, as a range where they have no gaps."""
     contiguous = list(ports) == list(range(len(ports)))
     return f"0..{len(ports) - 1}" if contiguous else ", ".join(map(str, ports))
-
-
-def answered_sends(answer: dict[str, Any]) -> list[list[Any]]:
-    """Return the rows [rank, port, segment] of an answer to a step; none if it is an exception."""
-    return _checked(answer.get("sends", []), 3)
-
-
-def _checked(rows: object, width: int) -> list[list[Any]]:
-    """Return the rows of an answer; SubmissionEndedError unless they are lists of `width` values."""
-    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == width for row in rows):
-        raise SubmissionEndedError(NONSENSE)
-    return rows

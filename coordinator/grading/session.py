@@ -14,7 +14,7 @@ from typing import Any, Final
 
 # The built-in algorithms and networks: a submission must not clash with them.
 import emunode.algorithms.registry  # noqa: F401
-from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Need, Rule
+from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Rule
 from emunode.errors import ScenarioError
 from emunode.locality import CallWatch
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, ScheduledSend, Segment, Step
@@ -46,9 +46,9 @@ class SubmissionSession:
         work = getattr(self, f"do_{request['do']}")
         self._at = None
         try:
-            found: dict[str, JsonValue] = work(**request["with"])
+            found: dict[str, JsonValue] = {"result": work(**request["with"])}
         except ScenarioError as error:
-            found = {"refused": [error.field, str(error)]}
+            found = {"refused": [printable(str(error.field)), printable(str(error))]}
         except MemoryError:
             found = {"failed": "MemoryError: it needs more memory than it is allowed"}
         except KeyboardInterrupt:
@@ -56,7 +56,8 @@ class SubmissionSession:
         except BaseException as error:  # SystemExit too: a submission does not end its judge
             found = {"failed": self._describe(error)}
         if self._denied:
-            found["denied"] = list(dict.fromkeys(self._denied))
+            found["denied"] = [printable(each) for each in dict.fromkeys(self._denied)]
+            self._denied.clear()
         if self._watch is not None:
             found["forbidden"] = list(dict.fromkeys(self._watch.forbidden))[:10]
         return found
@@ -72,7 +73,7 @@ class SubmissionSession:
             text = str(error)
         except BaseException:  # its `__str__` is the submission's
             text = "its text cannot be read"
-        return f"{at}{type(error).__name__}: {text}"[:1000]
+        return printable(f"{at}{type(error).__name__}: {text}"[:1000])
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
@@ -131,9 +132,9 @@ class SubmissionSession:
     # --- a run -------------------------------------------------------------------------------------------------------
 
     def do_open(
-        self, algorithm: list[str], spec: Mapping[str, JsonValue], ranks: list[Rank] | None, *, watch: bool
+        self, algorithm: list[str], spec: Mapping[str, JsonValue], ranks: list[Rank], *, watch: bool
     ) -> dict[str, JsonValue]:
-        """Begin a run of all ranks, or of some; `watch` notes calls that no rule may make."""
+        """Begin a run of these ranks, asked in this order; `watch` notes calls that no local rule needs."""
         family, collective, name = algorithm
         job = CollectiveSpec(**{**spec, **_enums(spec)})
         self._topology = parse_topology(job.topology)
@@ -141,7 +142,7 @@ class SubmissionSession:
         with self._watch or nullcontext():
             entry = ALGORITHMS[family, collective, name](self._topology, job)
             self._agenda, self._rules, late = {}, {}, []
-            for rank in self._topology.ranks() if ranks is None else ranks:
+            for rank in ranks:
                 self._at = rank
                 self._rules[rank] = entry.rule(LocalView(self._topology, rank))
             for rank, rule in self._rules.items():
@@ -150,11 +151,8 @@ class SubmissionSession:
             self._at = None
             claims = [] if watch else entry.claims()
         return {
-            "segments_per_message": entry.segments_per_message,
-            "link_capacity": entry.link_capacity,
-            "max_redundancy": entry.max_redundancy,
-            "tolerated_faults": entry.tolerated_faults,
-            "ack_bytes": entry.ack_bytes,
+            **{name: _whole(name, getattr(entry, name)) for name in WHOLE_NUMBERS},
+            "link_capacity": None if entry.link_capacity is None else _whole("link_capacity", entry.link_capacity),
             "claims": [[claim.name, claim.predicted, claim.relation, claim.source] for claim in claims],
             "late": late,
             "due": min(self._agenda, default=None),
@@ -199,6 +197,22 @@ MOST_SENDS: Final = 200_000
 """More than any rank of a network of a few hundred nodes can plan in one call."""
 
 
+WHOLE_NUMBERS: Final = ("segments_per_message", "max_redundancy", "tolerated_faults", "ack_bytes")
+"""Statements of an algorithm about a job."""
+
+
+def _whole(name: str, value: object) -> int:
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} is {value!r:.60}, expected a whole number") from None
+
+
+def printable(text: str) -> str:
+    """Return a text without halves of surrogate pairs, which no message can hold."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def _enums(spec: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {
         "collective": Collective(spec["collective"]),
@@ -212,8 +226,15 @@ def _described(entry: type[Algorithm]) -> dict[str, JsonValue]:
         "key": [entry.family, str(entry.collective), entry.name],
         "port_models": list(map(str, entry.port_models)),
         "duplexes": list(map(str, entry.duplexes)),
-        "precomputed": Need.TABLE in entry.needs,
+        "built_in": _built_in(entry),
     }
+
+
+def _built_in(entry: type[Algorithm]) -> str | None:
+    """Return the registered algorithm of this program that a class is or derives from."""
+    mine = {key: each for key, each in ALGORITHMS.items() if each.__module__.startswith("emunode.")}
+    derived = {each: " ".join(key) for key, each in mine.items()}
+    return next((derived[base] for base in entry.__mro__ if base in derived), None)
 
 
 def _segment(plain: list[JsonValue]) -> Segment:

@@ -1,7 +1,7 @@
 """The judge's side of a submission: a process that answers requests within limits, or ends with a reason.
 
-The judge keeps the network, the messages and the clock; a submission only states the sends of its ranks. So no change
-to its own process can change a verdict in its favour.
+The judge keeps the network, the messages and the clock; a submission only states the sends of its ranks, and every
+statement goes through the schema of `answers`. So no change to its own process can change a verdict in its favour.
 """
 
 import json
@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from math import inf
@@ -20,9 +20,12 @@ from struct import Struct
 from types import TracebackType
 from typing import Any, Final, Self
 
+from coordinator.grading import system_calls
+from coordinator.grading.answers import LoadedFile, MalformedAnswerError, SubmissionAnswer, read_answer
+from coordinator.grading.attempts import MOST_CALLS
 from coordinator.grading.confinement import Limits
 from coordinator.grading.layers import ALL_LAYERS, Layer, Protection
-from coordinator.grading.worker import ENDED, LENGTH, LOOK, NUMBER, START, STOP, STOPPED
+from coordinator.grading.worker import ATTEMPTS, ENDED, LENGTH, LOOK, NUMBER, START, STOP, STOPPED, TRIED
 from emunode.errors import EmulatorError, RunError
 from emunode.runtime import LOOK_SECONDS, is_stopped
 
@@ -42,19 +45,6 @@ SHOWN_OUTPUT: Final = 200
 """Characters of the output of a submission that a report shows."""
 
 
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-SHAPES: Final = {
-    "failed": lambda value: isinstance(value, str),
-    "refused": lambda value: _texts(value) and len(value) == 2,
-    "denied": _texts,
-    "forbidden": _texts,
-}
-"""Fields of any answer beside the requested ones: an exception, a refusal, and denied and forbidden calls."""
-
-
 class SubmissionEndedError(EmulatorError):
     """A submission did not answer: it ended, hung, printed too much, or answered with nonsense."""
 
@@ -70,9 +60,13 @@ class NotGradedError(RunError):
 class SubmissionServer:
     """Makes fresh processes for one submission; a context manager that leaves none behind."""
 
-    def __init__(self, name: str, text: str, limits: Limits, layers: Sequence[Layer] = ALL_LAYERS) -> None:
+    def __init__(
+        self, name: str, text: str, limits: Limits, layers: Sequence[Layer] = ALL_LAYERS, *, elsewhere: bool = False
+    ) -> None:
         self.limits = limits
         self._layers = layers
+        self._elsewhere = elsewhere
+        """Whether its processes have another hash seed, clock and layout of memory than those of other servers."""
         self._file = {"name": name, "text": text}
         self.deadline = time.monotonic() + limits.total_seconds
         self.printed = ""
@@ -85,7 +79,8 @@ class SubmissionServer:
     def __enter__(self) -> Self:
         self._control, its = socket.socketpair()
         self._control.settimeout(LOOK_SECONDS)
-        setting = {"limits": asdict(self.limits), "layers": list(map(str, self._layers))}
+        setting = {"limits": asdict(self.limits), "layers": list(map(str, self._layers)), "elsewhere": self._elsewhere}
+        kept = {name: value for name, value in os.environ.items() if name.startswith(ENVIRONMENT)}
         with its:
             self._server = subprocess.Popen(
                 # -P: a file beside the submission must not replace a module.
@@ -93,7 +88,8 @@ class SubmissionServer:
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env={name: value for name, value in os.environ.items() if name.startswith(ENVIRONMENT)},
+                # Two known seeds: the same file gets the same grade again.
+                env={**kept, "PYTHONHASHSEED": "2" if self._elsewhere else "1"},
                 # Ctrl-C is for the grader alone, also while the server is not ready yet.
                 start_new_session=True,
             )
@@ -150,11 +146,17 @@ class SubmissionServer:
         """Return a process that has loaded the submission; raises SubmissionEndedError if it cannot."""
         started = self._confined()
         try:
-            started.loaded = started.ask("load", **self._file)
+            started.load(self._file)
         except BaseException:
             started.close()
             raise
         return started
+
+    def elsewhere(self) -> "SubmissionServer":
+        """Return a server for the same submission and deadline whose processes have other surroundings."""
+        other = SubmissionServer(self._file["name"], self._file["text"], self.limits, self._layers, elsewhere=True)
+        other.deadline = self.deadline
+        return other
 
     def _confined(self) -> "SubmissionProcess":
         """Return a process that has confined itself, and has not seen the submission."""
@@ -171,8 +173,9 @@ class SubmissionServer:
             os.close(written)
         started = SubmissionProcess(self, pid, ours, output)
         try:
-            answer = started.answer(time.monotonic() + SERVER_SECONDS, inf)
-            self._note(Protection({Layer(name): reason for name, reason in answer["protection"].items()}))
+            # Sent before the process reads the submission.
+            held = json.loads(started.message(time.monotonic() + SERVER_SECONDS, inf))["protection"]
+            self.note(Protection({Layer(name): reason for name, reason in held.items()}))
         except BaseException as error:
             started.close()
             if isinstance(error, SubmissionEndedError):
@@ -180,7 +183,7 @@ class SubmissionServer:
             raise
         return started
 
-    def _note(self, found: Protection) -> None:
+    def note(self, found: Protection) -> None:
         """Record that a layer holds only if it holds in every process."""
         self.protection.update({layer: reason for layer, reason in found.items() if not self.protection.get(layer)})
 
@@ -190,8 +193,13 @@ class SubmissionProcess:
 
     def __init__(self, server: SubmissionServer, pid: int, channel: socket.socket, output: int) -> None:
         self.pid = pid
-        self.loaded: dict[str, Any] = {}
-        """The names that the submission registered."""
+        self.loaded: LoadedFile | None = None
+        """The names that the submission registered; None if it could not be loaded."""
+        self.problem: str | None = None
+        """Why it could not be loaded."""
+        self.load_calls: list[str] = []
+        """The calls that were refused while it was loaded."""
+        self._denied: list[str] = []
         self._server = server
         self._channel = channel
         self._output = output
@@ -227,7 +235,20 @@ class SubmissionProcess:
         status, killed, seconds = self._server.order(STOP, -self.pid if closing else self.pid, ENDED)
         return status, killed, seconds
 
-    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+    def load(self, file: Mapping[str, str]) -> None:
+        """Let the process execute the file of the submission."""
+        answer = self.ask("load", **file)
+        self.loaded, self.problem = answer.given, answer.problem
+        self.load_calls = self.refused_calls()
+
+    def refused_calls(self) -> list[str]:
+        """Return the calls refused since the last time: by the kernel, and as its answers say by the audit hook."""
+        numbers = self._server.order(ATTEMPTS, self.pid, TRIED)
+        names = [*map(system_calls.told_name, (number for number in numbers if number >= 0)), *self._denied]
+        self._denied.clear()
+        return list(dict.fromkeys(names))
+
+    def ask(self, do: str, **arguments: Any) -> SubmissionAnswer[Any]:
         """Return the answer to a request; SubmissionEndedError if no answer comes, OutOfTimeError if the time is over."""
         limits = self._server.limits
         deadline = time.monotonic() + limits.answer_seconds
@@ -240,9 +261,14 @@ class SubmissionProcess:
             raise SubmissionEndedError(f"it did not answer within {limits.answer_seconds:g} s") from None
         except OSError:
             raise self._ended() from None
-        return self.answer(deadline, self._server.deadline)
+        try:
+            answer = read_answer(do, self.message(deadline, self._server.deadline))
+        except MalformedAnswerError as error:
+            raise SubmissionEndedError(f"{NONSENSE}: {error}") from None
+        self._denied += answer.denied[:MOST_CALLS]
+        return answer
 
-    def answer(self, deadline: float, end: float) -> dict[str, Any]:
+    def message(self, deadline: float, end: float) -> bytearray:
         """Return the next message: SubmissionEndedError if it is not complete at `deadline`, OutOfTimeError at `end`."""
         limits = self._server.limits
         final = min(deadline, end)
@@ -256,7 +282,7 @@ class SubmissionProcess:
                 if key.fd == self._output:
                     self._read_output()
                 elif self._read_answer(answer):
-                    return self._parsed(answer)
+                    return answer[LENGTH.size :]
             # Answers that came while the grader itself was stopped count, so they are read after the deadline too, for
             # a second.
             late = late or (0.0 if left else now)
@@ -299,17 +325,6 @@ class SubmissionProcess:
         if size > self._server.limits.answer_bytes:
             raise SubmissionEndedError(f"it answered with more than {self._server.limits.answer_bytes:,} bytes")
         return len(answer) >= LENGTH.size + size
-
-    def _parsed(self, answer: bytearray) -> dict[str, Any]:
-        try:
-            found = json.loads(answer[LENGTH.size :])
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict) or not all(
-            right(found[name]) for name, right in SHAPES.items() if name in found
-        ):
-            raise SubmissionEndedError(NONSENSE)
-        return found
 
     def _ended(self) -> SubmissionEndedError | NotGradedError:
         # Its last output may give the reason.

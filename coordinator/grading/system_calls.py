@@ -1,16 +1,19 @@
 """The filter of system calls (seccomp) for a process that runs a submission: a list of allowed calls, with argument checks.
 
 A call that is not on the list fails with EPERM, and Python raises PermissionError with the line of the submission; killing
-the process would hide that line. Calls with a fallback in C libraries fail with ENOSYS, as in an older kernel: their
+the process would hide that line. Of those in `TOLD` the kernel tells the grader first (`attempts`): no library makes them
+by itself. Calls with a fallback in C libraries fail with ENOSYS, as in an older kernel: their
 arguments are in memory, where a filter cannot look. So do calls that are newer than this table. A call of another
 architecture (also x32 and the 32-bit calls of x86-64) has other numbers, and kills the process.
 
 The C library alone decides the calls that Python makes, so the list has the calls of glibc and of musl, old and new.
 """
 
+import contextlib
 import ctypes
 import os
 import platform
+import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +24,8 @@ from emunode import runtime as libc
 
 PR_SET_SECCOMP: Final = 22
 SECCOMP_MODE_FILTER: Final = 2
+SECCOMP: Final = (317, 277)
+SECCOMP_SET_FILTER, NEW_LISTENER = 1, 1 << 3
 EPERM, ENOSYS = 1, 38
 X32_CALL: Final = 0x40000000
 """The bit in the number of a call of the x32 interface; such a call reports the architecture of x86-64."""
@@ -56,6 +61,8 @@ class AllBits:
 
 
 Condition = OneOf | OnlyBits | AllBits
+TELLING: Final = 200
+"""The descriptor that a process hands its listener on over: above its limit of descriptors, so it cannot open it again."""
 OWN_PROCESS: Final = -1
 """Stands for the number of the process that installs the filter."""
 
@@ -107,6 +114,7 @@ CHECKED_CALLS: Final[Mapping[str, tuple[tuple[int | None, int | None], tuple[tup
     "open": ((2, None), ((OnlyBits(1, READ_FLAGS),),), EPERM),
     "openat": ((257, 56), ((OnlyBits(2, READ_FLAGS),),), EPERM),
     # Without an address: to the other end of a connection that exists.
+    "sendmsg": ((46, 211), ((OneOf(0, (TELLING,)),),), EPERM),
     "sendto": ((44, 206), ((OnlyBits(3, 0x4040), OneOf(4, NULL, wide=True)),), EPERM),
     "fcntl": (
         (72, 25),
@@ -130,6 +138,36 @@ CHECKED_CALLS: Final[Mapping[str, tuple[tuple[int | None, int | None], tuple[tup
     # glibc asks about its own threads too, and accepts only ENOSYS as a reason to go on without an answer.
     "sched_getaffinity": ((204, 123), ((OneOf(0, (0, OWN_PROCESS)),),), ENOSYS),
 }
+
+TOLD_CALLS: Final[Mapping[str, tuple[int | None, int | None]]] = {
+    # Processes and programs.
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117),
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
+    "setsid": (112, 157), "setpgid": (109, 154),
+    # Signals.
+    "tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424),
+    "timer_create": (222, 107), "setitimer": (38, 103), "alarm": (37, None),
+    # Sockets.
+    "socket": (41, 198), "socketpair": (53, 199), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201),
+    "accept": (43, 202), "accept4": (288, 242), "sendmmsg": (307, 269), "io_uring_setup": (425, 425),
+    # Changes of files.
+    "creat": (85, None), "truncate": (76, 45), "ftruncate": (77, 46), "rename": (82, None), "renameat": (264, 38),
+    "renameat2": (316, 276), "unlink": (87, None), "unlinkat": (263, 35), "rmdir": (84, None), "mkdir": (83, None),
+    "mkdirat": (258, 34), "link": (86, None), "linkat": (265, 37), "symlink": (88, None), "symlinkat": (266, 36),
+    "mknod": (133, None), "mknodat": (259, 33), "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53),
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54), "utimensat": (280, 88),
+    # Rights, and what all processes share.
+    "mount": (165, 40), "umount2": (166, 39), "unshare": (272, 97), "setns": (308, 268), "chroot": (161, 51),
+    "pivot_root": (155, 41), "setuid": (105, 146), "setresuid": (117, 147), "capset": (126, 91), "seccomp": (317, 277),
+    "setrlimit": (160, 164), "bpf": (321, 280), "keyctl": (250, 219), "add_key": (248, 217), "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282), "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
+    "reboot": (169, 142), "sched_setaffinity": (203, 122),
+}  # fmt: skip
+"""Calls that are refused, and told: attempts to reach something outside the process."""
+TOLD_ARGUMENTS: Final = ("open", "openat", "clone", "kill", "tgkill", "prlimit64")
+"""Calls of `CHECKED_CALLS` whose refused arguments the kernel tells as well."""
+OUTSIDE: Final = {"open": "open to write", "openat": "open to write", "clone": "fork"}
+"""How an attempt is called, where not by its system call."""
 
 MISSING_CALLS: Final[Mapping[str, int]] = {
     "clone3": 435, "openat2": 437, "close_range": 436, "epoll_pwait2": 441, "futex_waitv": 449,
@@ -160,12 +198,38 @@ def architecture() -> Architecture | None:
     return ARCHITECTURES.get(platform.machine()) if known and libc.has("prctl") else None
 
 
-def install(kind: Architecture) -> None:
-    """Install the filter in this process until it ends; raises OSError where the kernel has no filters."""
-    code = assemble(program(kind, os.getpid()))
+def told_name(number: int) -> str:
+    """Return the name of a refused call of this machine that the kernel told."""
+    kind = architecture()
+    numbers = {**TOLD_CALLS, **{name: CHECKED_CALLS[name][0] for name in TOLD_ARGUMENTS}}
+    found = (name for name, columns in numbers.items() if kind and columns[kind.column] == number)
+    name = next(found, f"system call {number}")
+    return OUTSIDE.get(name, name)
+
+
+def install(kind: Architecture, telling: int | None = None) -> None:
+    """Install the filter in this process until it ends; raises OSError where the kernel has no filters.
+
+    A listener for the calls in `TOLD_CALLS` goes to the other end of the connection `telling`, which is closed. It gets
+    none where the kernel has no listeners, or this process has one already.
+    """
+    if telling is not None:
+        with socket.socket(fileno=telling) as connection, contextlib.suppress(OSError):
+            listener = _install(program(kind, os.getpid(), telling=True), telling=True)
+            socket.send_fds(connection, [b"l"], [listener])
+            os.close(listener)
+            return
+    _install(program(kind, os.getpid()), telling=False)
+
+
+def _install(instructions: "Sequence[Instruction]", *, telling: bool) -> int:
+    code = assemble(instructions)
     buffer = ctypes.create_string_buffer(code, len(code))
     record = _Program(len(code) // 8, ctypes.addressof(buffer))
-    libc.call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(record), 0, 0)
+    if not telling:
+        return libc.call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(record), 0, 0)
+    number = SECCOMP[0 if platform.machine() == "x86_64" else 1]
+    return libc.call_number(number, "seccomp", SECCOMP_SET_FILTER, NEW_LISTENER, ctypes.addressof(record))
 
 
 class _Program(ctypes.Structure):
@@ -179,6 +243,7 @@ class _Program(ctypes.Structure):
 LOAD, JUMP_EQUAL, JUMP_GREATER, JUMP_AT_LEAST, JUMP_SET, AND, RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x54, 0x06
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
+TELL: Final = 0x7FC00000
 FAIL: Final = 0x00050000
 """Plus an error number: the call fails with it."""
 NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
@@ -194,9 +259,9 @@ def assemble(instructions: Sequence[Instruction]) -> bytes:
     return b"".join(pack("HBBI", *each) for each in instructions)
 
 
-def program(kind: Architecture, process: int) -> list[Instruction]:
-    """Return the filter for an architecture and the process that it is installed in."""
-    return list(_program(kind, process))
+def program(kind: Architecture, process: int, *, telling: bool = False) -> list[Instruction]:
+    """Return the filter for an architecture and the process that it is installed in; `telling` if it has a listener."""
+    return list(_program(kind, process, telling=telling))
 
 
 def allowed_numbers(kind: Architecture) -> dict[int, str]:
@@ -205,7 +270,7 @@ def allowed_numbers(kind: Architecture) -> dict[int, str]:
     return {number: name for name, columns in numbers.items() if (number := columns[kind.column]) is not None}
 
 
-def _program(kind: Architecture, process: int) -> Iterator[Instruction]:
+def _program(kind: Architecture, process: int, *, telling: bool) -> Iterator[Instruction]:
     yield LOAD, 0, 0, ARCHITECTURE
     yield JUMP_EQUAL, 1, 0, kind.code
     yield RETURN, 0, 0, KILL
@@ -214,8 +279,11 @@ def _program(kind: Architecture, process: int) -> Iterator[Instruction]:
     yield RETURN, 0, 0, KILL
     for columns in FREE_CALLS.values():
         yield from _call(columns[kind.column], [(RETURN, 0, 0, ALLOW)])
-    for columns, alternatives, error in CHECKED_CALLS.values():
-        yield from _call(columns[kind.column], list(_checked(alternatives, error, process)))
+    for name, (columns, alternatives, error) in CHECKED_CALLS.items():
+        refusal = TELL if telling and name in TOLD_ARGUMENTS else FAIL | error
+        yield from _call(columns[kind.column], list(_checked(alternatives, refusal, process)))
+    for columns in TOLD_CALLS.values() if telling else ():
+        yield from _call(columns[kind.column], [(RETURN, 0, 0, TELL)])
     for missing in MISSING_CALLS.values():
         yield from _call(missing, [(RETURN, 0, 0, FAIL | ENOSYS)])
     yield JUMP_GREATER, 0, 1, NEWEST_CALL
@@ -230,8 +298,8 @@ def _call(number: int | None, block: list[Instruction]) -> Iterator[Instruction]
         yield from block
 
 
-def _checked(alternatives: tuple[tuple[Condition, ...], ...], error: int, process: int) -> Iterator[Instruction]:
-    """Allow a call if all conditions of one alternative hold; otherwise fail with `error`."""
+def _checked(alternatives: tuple[tuple[Condition, ...], ...], refusal: int, process: int) -> Iterator[Instruction]:
+    """Allow a call if all conditions of one alternative hold; otherwise decide `refusal`."""
     for conditions in alternatives:
         tests = [test for condition in conditions for test in _tests(condition, process)]
         for place, (code, if_true, if_false, operand) in enumerate(tests):
@@ -239,7 +307,7 @@ def _checked(alternatives: tuple[tuple[Condition, ...], ...], error: int, proces
             away = len(tests) - place
             yield code, _jump(if_true, away), _jump(if_false, away), operand
         yield RETURN, 0, 0, ALLOW
-    yield RETURN, 0, 0, FAIL | error
+    yield RETURN, 0, 0, refusal
 
 
 FAILED: Final = -1

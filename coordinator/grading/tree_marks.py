@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator.grading.answers import MOST_TREES
 from coordinator.grading.marks import Mark
 from coordinator.grading.refereed_run import named, port_names
 from coordinator.stored.reading import RefusedError, read_text
@@ -30,7 +31,6 @@ Answers = Sequence[Any]
 """The answer of every node of a tree, by rank; the judge finds out what the answers are."""
 MISSING: Final = "?"
 """The answer of a node that a file does not mention."""
-MOST_TREES: Final = 1024
 MOST_BYTES: Final = 64 << 20
 PORT: Final = re.compile(r"-?[0-9]{1,9}")
 COLUMNS: Final = ("tree", "label", "parent")

@@ -8,6 +8,7 @@ requests over a socket until that is closed. Server and processes end with the p
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import sys
@@ -18,9 +19,11 @@ from struct import Struct
 from typing import Any, Final, NoReturn
 
 from coordinator.grading import sealed_root
+from coordinator.grading.attempts import MOST_CALLS, AttemptList
 from coordinator.grading.confinement import PR_SET_DUMPABLE, Limits, Surroundings, confine, surroundings
 from coordinator.grading.layers import Layer
 from coordinator.grading.session import SubmissionSession
+from coordinator.grading.system_calls import TELLING
 from emunode import runtime as libc
 from emunode.algorithms.base import ALGORITHMS
 from emunode.terminal import say
@@ -30,10 +33,13 @@ LENGTH: Final = Struct("<I")
 NUMBER: Final = Struct("<i")
 ENDED: Final = Struct("<i?d")
 """The exit status of a process, whether the server ended it, and its processor time in seconds."""
-START, LOOK, STOP = b"s", b"l", b"x"
+TRIED: Final = Struct(f"<{MOST_CALLS}i")
+"""The numbers of the refused system calls of a process; -1 in the places that are left."""
+START, LOOK, STOP, ATTEMPTS = b"s", b"l", b"x", b"t"
 RUNNING, STOPPED = 0, 1
 CLOSING_SECONDS: Final = 5.0
 """A process whose connection is closed has this time to end: it closes its descriptors shortly before it has ended."""
+SCATTERED: Final[list[bytes]] = []
 FAILED: Final = 70
 """The exit status of a process whose error is in the grader's own code."""
 
@@ -50,17 +56,21 @@ class Setting:
 def serve(control: socket.socket, setting: Setting) -> None:
     """Carry out orders until `control` is closed, each with the number of a process.
 
-    START comes with two descriptors and forks a process; LOOK tells whether one is stopped; STOP ends one.
+    START comes with two descriptors and forks a process; LOOK tells whether one is stopped, ATTEMPTS its refused calls; STOP
+    ends one.
     """
-    while True:
+    attempts = AttemptList(control)
+    for _ in attempts.orders():
         order, descriptors, _, _ = socket.recv_fds(control, 1 + NUMBER.size, 2)
         if not order:
             return
         (number,) = NUMBER.unpack(order[1:])
         if order[:1] == START:
-            control.sendall(NUMBER.pack(_fork(control, descriptors, setting)))
+            control.sendall(NUMBER.pack(_fork(control, descriptors, setting, attempts)))
         elif order[:1] == LOOK:
             control.sendall(NUMBER.pack(STOPPED if libc.is_stopped(number) else RUNNING))
+        elif order[:1] == ATTEMPTS:
+            control.sendall(TRIED.pack(*attempts.taken(number)))
         else:
             control.sendall(ENDED.pack(*_stop(abs(number), closing=number < 0)))
 
@@ -79,9 +89,12 @@ def _stop(pid: int, *, closing: bool) -> tuple[int, bool, float]:
     return os.waitstatus_to_exitcode(status), ended is None, used.ru_utime + used.ru_stime
 
 
-def _fork(control: socket.socket, descriptors: list[int], setting: Setting) -> int:
+def _fork(control: socket.socket, descriptors: list[int], setting: Setting, attempts: AttemptList) -> int:
+    ours, its = socket.socketpair()
     pid = os.fork()
     if pid:
+        its.close()
+        attempts.expect(pid, ours)
         # Here too: the process may not have got that far when it has to end.
         with contextlib.suppress(PermissionError, ProcessLookupError):
             os.setpgid(pid, pid)
@@ -90,7 +103,8 @@ def _fork(control: socket.socket, descriptors: list[int], setting: Setting) -> i
         return pid
     try:
         control.close()
-        _run(descriptors, setting)
+        ours.close()
+        _run(descriptors, setting, its.detach())
     except BaseException:  # a forked child must not continue in its parent's code
         say(traceback.format_exc(), err=True)
         sys.stderr.flush()
@@ -99,8 +113,8 @@ def _fork(control: socket.socket, descriptors: list[int], setting: Setting) -> i
         os._exit(0)
 
 
-def _run(descriptors: list[int], setting: Setting) -> None:
-    """Run as the process of a submission."""
+def _run(descriptors: list[int], setting: Setting, telling: int) -> None:
+    """Run as the process of a submission, which hands the listener of its filter on over `telling`."""
     talk, output = descriptors
     os.setpgid(0, 0)
     # The server's own standard input is empty already.
@@ -112,11 +126,26 @@ def _run(descriptors: list[int], setting: Setting) -> None:
         for number, mode in ((0, "r"), (1, "w"), (2, "w"))
     )
     channel = socket.socket(fileno=talk)
-    protection, denied = confine(setting.limits, setting.surroundings, {talk}, setting.layers)
+    told = _moved(telling)
+    keep = {talk} if told is None else {talk, told}
+    protection, denied = confine(setting.limits, setting.surroundings, keep, setting.layers, told)
+    if told is not None:
+        with contextlib.suppress(OSError):  # closed, unless there is no filter
+            os.close(told)
     send(channel, {"protection": protection})
     session = SubmissionSession(denied)
     while (request := receive(channel)) is not None:
         send(channel, session.answer(request))
+
+
+def _moved(descriptor: int) -> int | None:
+    """Move a descriptor to the number `TELLING`; None where the user's limit of descriptors is lower."""
+    try:
+        return os.dup2(descriptor, TELLING)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def receive(channel: socket.socket) -> Any:
@@ -149,6 +178,15 @@ def _exactly(channel: socket.socket, size: int) -> bytes | None:
     return bytes(data)
 
 
+def scatter_memory() -> None:
+    """Occupy every other one of many blocks of memory, so that later objects have other addresses in another order."""
+    chance = random.Random(1)
+    for size in range(0, 480, 8):
+        blocks = [bytes(size) for _ in range(200)]
+        chance.shuffle(blocks)
+        SCATTERED.extend(blocks[::2])
+
+
 def main() -> NoReturn:
     """Serve on the socket whose descriptor is the first argument, under the limits and layers in the second."""
     libc.require("prctl", libc.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -160,7 +198,9 @@ def main() -> NoReturn:
     given = json.loads(sys.argv[2])
     layers = [Layer(name) for name in given["layers"]]
     readable = sealed_root.library()
-    namespaces = sealed_root.enter(layers, readable)
+    if given["elsewhere"]:
+        scatter_memory()
+    namespaces = sealed_root.enter(layers, readable, shifted=given["elsewhere"])
     if namespaces.holds(Layer.PROCESSES):
         sealed_root.go_on_as_first_process(control)
     if namespaces.holds(Layer.ROOT):

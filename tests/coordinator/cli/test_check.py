@@ -16,7 +16,8 @@ def test_a_reason_is_printed_once(tmp_path: Path, call: Call) -> None:
     ended = call("check --topology star:3 --answer-seconds 1", file)
     assert ended.status == 1
     assert ended.out.count("no case could be run") == ended.out.count("the rest was not tried") == 1
-    assert "model, delivery, locality: no case could be run" in ended.out
+    assert "model, delivery: star:3, all-port, 123: in step 2: it did not answer within 1 s" in ended.out
+    assert "0 of 6 (0 run)" in ended.out
 
 
 STAR = StarGraph(4)

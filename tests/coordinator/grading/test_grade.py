@@ -36,7 +36,7 @@ def test_bound_and_port_model_can_be_required(tmp_path: Path) -> None:
     assert "1.33 times the bound" in findings(found)
     found = graded(tmp_path, flood(), port_models=("one-port",))
     assert marks(found)["model"].verdict is MarkVerdict.FAIL
-    assert "one-port: refused" in findings(found)
+    assert "one-port, 123: refused" in findings(found)
 
 
 def test_printing_a_little_is_allowed_and_shown(tmp_path: Path) -> None:

@@ -22,8 +22,7 @@ def test_judge_does_not_believe_the_submission(tmp_path: Path) -> None:
                 import coordinator.grading.refereed_run as judge
                 judge.Referee._judge_deliveries = lambda self: None
                 from coordinator.grading.session import SubmissionSession
-                step = SubmissionSession.do_step
-                SubmissionSession.do_step = lambda self, **given: {**step(self, **given), "deliveries": 5, "passed": True}
+                SubmissionSession.passed = True
             """,
         ),
     )
@@ -38,4 +37,5 @@ def test_a_play_that_ends_names_its_reason() -> None:
             Referee(star, spec, GradedFaults()).referee(process, ("star", "broadcast", "mine"))
         # The server is as fresh as before.
         with server.process() as process:
-            assert [each["key"] for each in process.loaded["algorithms"]] == [["star", "broadcast", "mine"]]
+            assert process.loaded is not None
+            assert [each.key for each in process.loaded.algorithms] == [("star", "broadcast", "mine")]
