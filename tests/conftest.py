@@ -8,13 +8,11 @@ import fcntl
 import gc
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from zlib import crc32
 
 # Polars reads this when it is imported. Threads that wait for work take a fifth of the time of a short run.
@@ -24,10 +22,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
-from coordinator.campaigns import worker_pool
 from coordinator.cli.invoke import main
-from coordinator.grading import submission
-from coordinator.networks.launchers import local
 from coordinator.reports.pages import compile_templates
 from coordinator.scenario.named import NAMED
 from emunode.plugins import LOADED
@@ -36,7 +31,6 @@ from tests.assembled_commands import assemble_once
 from tests.browser import Browser, find_chromium
 from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 from tests.support import REPEATABLE_EXAMPLES, forget_plugins
-from tests.warm_children import start_process
 
 assert pl.thread_pool_size() == 1
 # Programs that tests start compute with the usual number of threads.
@@ -156,17 +150,6 @@ class WaitingFirst:
         items.sort(
             key=lambda item: 0 if item.get_closest_marker("docker") else places.get(item.path.name, 1 + len(FIRST))
         )
-
-
-@pytest.fixture(scope="session", autouse=True)
-def forked_children() -> Iterator[None]:
-    """Let the local driver, campaigns and the grader start forks of warm processes (`tests/warm_children.py`)."""
-    names = ("PIPE", "DEVNULL", "TimeoutExpired")
-    here = SimpleNamespace(Popen=start_process, **{name: getattr(subprocess, name) for name in names})
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (local, submission, worker_pool):
-            patch.setattr(module, "subprocess", here)
-        yield
 
 
 @pytest.fixture

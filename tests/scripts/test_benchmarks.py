@@ -26,7 +26,6 @@ from coordinator.networks.control_tree import FAN_OUT, tree_parents
 from emunode.errors import ScenarioError
 from tests.command_line import ROOT, SECONDS, Running, arguments, wait_until
 from tests.process_support import is_gone
-from tests.warm_children import server
 
 QUICK = Options(turns=1, quick=True)
 
@@ -202,8 +201,7 @@ def no_peers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def descriptors() -> Iterator[None]:
-    """Nothing that the test opens may be left open; its process may have a server of forked hosts."""
-    server("emunode")
+    """Nothing that the test opens may be left open."""
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208  # names, not paths
     yield
     assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -10,9 +10,7 @@ from rich.markup import escape
 from coordinator.api.progress import STYLED_BY
 from coordinator.cli import render
 
-TEXTS = st.text(st.sampled_from(r"ab 1[]/\@#="), min_size=1, max_size=300).filter(
-    lambda text: text.strip() == text and not text.endswith("\\")  # rich doubles a backslash at the end
-)
+TEXTS = st.text(st.sampled_from("ab 1[]/@#="), min_size=1, max_size=300).filter(lambda text: text.strip() == text)
 WORDS = st.text(st.sampled_from("abc[1]-"), min_size=1, max_size=9)
 
 
