@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.annexes import merged, require_installed
 from emunode import __version__ as __version__  # the same number; a module without imports
+from emunode import moved_modules
 from emunode.annexes import load
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ __all__ = [
     "watch",
 ]
 
+moved_modules.install()
 __all__ += merged("names")  # noqa: PLE0605  # type checkers read the imports above
 
 _HOMES = {

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 # With the built-in algorithms and topologies: no plug-in may clash with them.
 import emunode.algorithms.registry  # noqa: F401
+from emunode import moved_modules
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
 from emunode.annexes import ALGORITHMS as FROM_OUTSIDE
 from emunode.errors import RegistrationError, ScenarioError
@@ -27,6 +28,8 @@ from emunode.faults.kinds import KINDS
 from emunode.model import Plugin
 from emunode.registry import Addition, recorded, restore, withdraw
 from emunode.topologies.base import FAMILIES
+
+moved_modules.install()  # a plug-in of an earlier version may import modules by their old names
 
 MAX_BYTES: Final = 2**20
 """The largest plug-in file."""
