@@ -11,6 +11,7 @@ from typing import Final
 
 MOVED: Final[Mapping[str, str]] = {
     "coordinator.additions": "coordinator.annexes.numbers",
+    "coordinator.grading": "coordinator.annexes.grading",
     "coordinator.mpi": "coordinator.annexes.mpi",
     "coordinator.papers": "coordinator.annexes.papers",
     "coordinator.schedules": "coordinator.annexes.schedules",

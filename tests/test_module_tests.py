@@ -9,7 +9,7 @@ import pytest
 from tests.command_line import ROOT
 
 FOLDERS: Final = (
-    "coordinator/cli", "coordinator/features", "coordinator/grading", "coordinator/planning", "emunode/timed",
+    "coordinator/cli", "coordinator/features", "coordinator/annexes/grading", "coordinator/planning", "emunode/timed",
 )  # fmt: skip
 WITHOUT: Final[frozenset[str]] = frozenset()
 """Modules that are tested by other files alone. No module may be added."""

@@ -166,7 +166,7 @@ def unused(found: Sequence[Definition], words: Mapping[str, int]) -> list[Defini
 
 def is_handler(definition: Definition) -> bool:
     """Return whether a function is found by its name: `do_step` answers the request `step`."""
-    return definition.module == "coordinator/grading/session.py" and definition.name.startswith("do_")
+    return definition.module == "coordinator/annexes/grading/session.py" and definition.name.startswith("do_")
 
 
 def test_every_public_name_is_used() -> None:

@@ -61,6 +61,7 @@ BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
         "picture of additions",
     ),
     "mpi": ("coordinator judge", "coordinator.judge", "verify the history of other software"),
+    "grading": ("coordinator check", "coordinator new"),
     "invariants": ("coordinator graph", "figures of a network"),
     "orders": ("certify --every-order", "run --order"),
     "proofs": (
@@ -92,6 +93,7 @@ def needed_by(names: Iterable[str]) -> set[str]:
     return gone
 
 
+@cache
 def merged(field: str) -> dict[str, Any]:
     """Return the entries of a field of `Annex` of all annexes together."""
     return {key: entry for annex in installed().values() for key, entry in getattr(annex, field).items()}

@@ -25,10 +25,6 @@ CORE_COMMANDS = {
     "campaign": ("campaign:campaign_command", "Run many trials over a grid of scenarios and faults."),
     "sweep": ("sweep:sweep_command", "Run algorithms over networks and sizes, and draw a metric with its lower bound."),
     "verify": ("verify:verify_command", "Check stored runs, campaigns, sweeps and certificate files."),
-    "check": (
-        "check:check_command",
-        "Grade a submission, an algorithm, a network or trees, or judge schedules from files.",
-    ),
     "report": ("report:report_command", "Draw the report of a stored run again."),
     "open": ("runs:open_command", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_command", "Compare stored runs: what differs in their scenarios, metrics and claims."),
@@ -41,14 +37,6 @@ CORE_COMMANDS = {
     "list faults": ("listing:faults_command", "List the kinds of fault and their syntax, and the sets of faults."),
     "list placements": ("listing:placements_command", "List the placements: the nodes that share a host."),
     "list runs": ("runs:runs_command", "List the stored runs, newest first."),
-    "new algorithm": (
-        "new:algorithm_command",
-        "Write an algorithm to start from: flooding, or for a reduce a tree. `coordinator check` accepts it.",
-    ),
-    "new topology": (
-        "new:topology_command",
-        "Write a family of networks to start from: a ring. `coordinator check` accepts it.",
-    ),
     "manifest compose": ("manifest:compose_command", "Print a file that runs a scenario on Docker Compose."),
     "manifest kubernetes": ("manifest:kubernetes_command", "Print a manifest that runs a scenario on Kubernetes."),
     "manifest swarm": ("manifest:swarm_command", "Print a file that runs a scenario on a Docker swarm."),
@@ -56,7 +44,6 @@ CORE_COMMANDS = {
 CORE_GROUPS = {
     "list": "List the topologies, the algorithms, the kinds of fault, and stored runs.",
     "manifest": "Print a file that a cluster starts a run from.",
-    "new": "Write a file to start from: an algorithm or a network of your own.",
 }
 COMMANDS = {words: (f"coordinator.cli.{target}", summary) for words, (target, summary) in CORE_COMMANDS.items()}
 COMMANDS |= merged("commands")

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 import coordinator
-from coordinator.annexes import BELONGS, Annex, annex_function, installed
+from coordinator.annexes import BELONGS, Annex, annex_function, installed, merged
 from coordinator.scenario.added_options import ADDED
 from emunode.annexes import MissingAnnexError, is_installed, load
 from tests.command_line import ROOT, Call
@@ -34,8 +34,11 @@ def targets_of(annex: Annex) -> Iterator[str]:
 
 
 @pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> None:
+def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("coordinator.annexes.installed", dict)
+    merged.cache_clear()
+    yield
+    merged.cache_clear()
 
 
 @pytest.mark.parametrize("name", installed())

@@ -1,0 +1,51 @@
+"""Grades: what is right passes, what is required is checked, and time that is over decides nothing."""
+
+from pathlib import Path
+
+from coordinator.annexes.grading.confinement import Limits
+from coordinator.annexes.grading.layers import Layer
+from coordinator.annexes.grading.marks import MarkVerdict
+from tests.annexes.grading.submissions import findings, flood, graded, marks
+
+
+def test_right_submission_passes(tmp_path: Path) -> None:
+    found = graded(tmp_path, flood(algorithm="del tolerated_faults"), "star:3", "star:4")
+    assert findings(found) == ""
+    assert found.verdict is MarkVerdict.PASS
+    seen = marks(found)
+    # Every source of S_3 and S_4.
+    assert seen["delivery"].cases == seen["model"].cases == 6 + 24
+    # Every node but the source, and every link; S_3 from every source, S_4 from some.
+    assert seen["faults"].cases == 6 * (5 + 6) + 8 * (23 + 36)
+    assert seen["faults"].notes == ["star:4: every single fault from 8 of 24 sources"]
+    assert "at worst 1.00 times the bound" in seen["bound"].notes[0]
+    record = found.record()
+    assert (record["points"], record["of"], record["verdict"]) == (70, 70, "pass")
+    layers = [*record["protection"], *record["not_protected"]]  # type: ignore[misc]
+    assert {*layers} | {"other user"} == {*map(str, Layer)}
+
+
+def test_bound_and_port_model_can_be_required(tmp_path: Path) -> None:
+    slow = flood("""
+        def start(self):
+            for step, port, segment in super().start():
+                yield step + 1, port, segment
+    """)
+    found = graded(tmp_path, slow, within=1.2)
+    assert marks(found)["bound"].verdict is MarkVerdict.FAIL
+    assert "1.33 times the bound" in findings(found)
+    found = graded(tmp_path, flood(), port_models=("one-port",))
+    assert marks(found)["model"].verdict is MarkVerdict.FAIL
+    assert "one-port, 123: refused" in findings(found)
+
+
+def test_printing_a_little_is_allowed_and_shown(tmp_path: Path) -> None:
+    found = graded(tmp_path, flood(after="print('hello')"))
+    assert found.verdict is MarkVerdict.PASS
+    assert found.printed.startswith("hello\n")
+
+
+def test_time_that_is_over_is_undecided(tmp_path: Path) -> None:
+    found = graded(tmp_path, flood(), limits=Limits(answer_seconds=120.0, total_seconds=0.001))
+    assert found.verdict is MarkVerdict.UNDECIDED
+    assert "the grader stops after" in str(found.record())

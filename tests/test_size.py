@@ -1,0 +1,176 @@
+"""The size of the code base and of one run: limits that may only become smaller.
+
+A size is a number of nodes of the syntax tree without docstrings and annotations: layout and comments do not change it,
+ideas do. A limit that has to grow gets one line of reason here.
+"""
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.command_line import ROOT
+
+LIMITS: Final = {
+    "core": 352_000,
+    "annexes": 158_000,
+    "tests": 372_000,
+    "scripts": 45_000,
+    "modules of the core": 502,
+    "late imports": 101,
+    "longest function of the command line": 112,
+    "members of Algorithm": 73,
+    "hooks of Feature": 28,
+    "fields of Scenario": 48,
+}
+"""The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
+imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
+ONE_CALL: Final = {"modules entered": 97, "functions entered": 642, "own modules imported": 307}
+"""The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time."""
+FOLDERS: Final = ("emunode", "coordinator", "scripts", "tests")
+
+
+class Source(NamedTuple):
+    """A file with Python code."""
+
+    path: Path
+    tree: ast.Module
+
+    @property
+    def is_annex(self) -> bool:
+        """Whether it is part of an annex of the product."""
+        return self.path.parts[1:2] == ("annexes",) and len(self.path.parts) > 3 and self.path.parts[0] != "tests"
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Return every file with Python code, also scripts without a suffix."""
+    found = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if not path.is_file() or "__pycache__" in path.parts or path.suffix not in (".py", ""):
+                continue
+            text = path.read_bytes()
+            if path.suffix == ".py" or text.startswith(b"#!/usr/bin/env python"):
+                found.append(Source(path.relative_to(ROOT), ast.parse(text)))
+    return tuple(found)
+
+
+def nodes(tree: ast.AST) -> int:
+    """Count nodes without docstrings, annotations and marks of loading and storing."""
+    total, todo = 0, [tree]
+    while todo:
+        node = todo.pop()
+        total += 1
+        for field, value in ast.iter_fields(node):
+            if field in ("annotation", "returns", "type_comment"):
+                continue
+            parts = value if isinstance(value, list) else [value]
+            todo += [
+                each
+                for each in parts
+                if isinstance(each, ast.AST)
+                and not isinstance(each, ast.expr_context)
+                and not (field == "body" and is_text(each))
+            ]
+    return total
+
+
+def is_text(node: ast.AST) -> bool:
+    """Return whether a statement is only a text."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def late_imports(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the imports within functions."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    seen = {node for each in functions for node in ast.walk(each) if isinstance(node, ast.Import | ast.ImportFrom)}
+    yield from seen
+
+
+def members(path: str, name: str, *, fields_alone: bool = False) -> int:
+    """Count the public methods and attributes, or only the attributes, that the text of a class states."""
+    (source,) = (each for each in sources() if each.path == Path(path))
+    (found,) = (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef) and node.name == name)
+    stated = [] if fields_alone else [node.name for node in found.body if isinstance(node, ast.FunctionDef)]
+    stated += [ast.unparse(node.target) for node in found.body if isinstance(node, ast.AnnAssign)]
+    return len([each for each in stated if not each.startswith("_")])
+
+
+def measured() -> dict[str, int]:
+    """Return the numbers that `LIMITS` bounds."""
+    product = [each for each in sources() if each.path.parts[0] in ("emunode", "coordinator")]
+    core = [each for each in product if not each.is_annex]
+    commands = [each for each in product if "cli" in each.path.parts or "command" in each.path.stem]
+    return {
+        "core": sum(nodes(each.tree) for each in core),
+        "annexes": sum(nodes(each.tree) for each in product if each.is_annex),
+        "tests": sum(nodes(each.tree) for each in sources() if each.path.parts[0] == "tests"),
+        "scripts": sum(nodes(each.tree) for each in sources() if each.path.parts[0] == "scripts"),
+        "modules of the core": len([each for each in core if each.path.name != "__init__.py"]),
+        "late imports": sum(len({*late_imports(each.tree)}) for each in product),
+        "longest function of the command line": max(
+            node.end_lineno - node.lineno + 1
+            for each in commands
+            for node in ast.walk(each.tree)
+            if isinstance(node, ast.FunctionDef) and node.end_lineno
+        ),
+        "members of Algorithm": members("emunode/algorithms/base.py", "Algorithm"),
+        "hooks of Feature": members("coordinator/features/base.py", "Feature"),
+        "fields of Scenario": members("coordinator/scenario/model.py", "Scenario", fields_alone=True),
+    }
+
+
+def largest_shares() -> str:
+    """Return the ten folders of the core with the most nodes."""
+    shares = Counter[str]()
+    for each in sources():
+        if each.path.parts[0] in ("emunode", "coordinator") and not each.is_annex:
+            shares["/".join(each.path.parts[:2])] += nodes(each.tree)
+    return ", ".join(f"{folder} {count:,}" for folder, count in shares.most_common(10))
+
+
+def test_sizes_stay_below_their_limits() -> None:
+    found = measured()
+    print({name: f"{count:,} of {LIMITS[name]:,}" for name, count in found.items()}, largest_shares())
+    assert {name: count for name, count in found.items() if count > LIMITS[name]} == {}, largest_shares()
+
+
+CODE: Final = """
+import json, sys
+from coordinator import network
+net = network("star:4")
+def run():
+    return net.broadcast("edt", redundancy=3, faults=["crash:4231@2"])
+run()
+entered = set()
+def profile(frame, event, arg):
+    if event == "call" and (name := frame.f_globals.get("__name__", "")).startswith(("coordinator", "emunode")):
+        entered.add((name, frame.f_code.co_qualname))
+sys.setprofile(profile)
+run()
+sys.setprofile(None)
+ours = [name for name in sys.modules if name.partition(".")[0] in ("coordinator", "emunode")]
+print(json.dumps([len({name for name, _ in entered}), len(entered), len(ours)]))
+"""
+
+
+def test_one_call_enters_few_modules() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = dict(zip(ONE_CALL, json.loads(done.stdout), strict=True))
+    assert {name: count for name, count in found.items() if count > ONE_CALL[name]} == {}, found
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("x = 1", 4), ('"""A text."""\nx: int = 1', 4), ("def f(a: int) -> str:\n    'text'\n    return a", 6)],
+)
+def test_docstrings_and_annotations_do_not_count(text: str, count: int) -> None:
+    assert nodes(ast.parse(text)) == count
