@@ -7,12 +7,14 @@ import compileall
 import fcntl
 import gc
 import os
+import re
 import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 from zlib import crc32
 
 # Polars reads this when it is imported. Threads that wait for work take a fifth of the time of a short run.
@@ -22,9 +24,11 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
+from coordinator.annexes import installed
 from coordinator.cli.invoke import main
 from coordinator.reports.pages import compile_templates
 from coordinator.scenario.named import NAMED
+from emunode.annexes import MissingAnnexError
 from emunode.plugins import LOADED
 from emunode.runtime import collect_seldom
 from tests.assembled_commands import assemble_once
@@ -52,6 +56,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 FIRST = ("test_site.py", "test_docs.py", "test_cluster.py", "test_launcher_pages.py", "test_local.py", "test_join.py")
 """Files with tests that take longest, then files with tests that mostly wait."""
+
+
+MISSING: Final = re.compile("belongs to the annex ([a-z]+), which is not installed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skip a test that asks for an annex that this tree does not have (`scripts/test --without`)."""
+    try:
+        return (yield)
+    except MissingAnnexError as error:
+        pytest.skip(str(error))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -204,8 +220,12 @@ def call(
             if not draws:
                 patch.setattr("coordinator.execution.sinks._draw", lambda _: None)
             status = main(arguments(line, *more))
-        return Ended(status, *capsys.readouterr())
+        ended = Ended(status, *capsys.readouterr())
+        if status == 2 and (missing := MISSING.search(ended.err)) and missing[1] not in installed() and not hidden:
+            pytest.skip(f"without the annex {missing[1]}")
+        return ended
 
+    hidden = "without" in request.fixturenames  # a test that hides the annexes itself
     return call_one
 
 

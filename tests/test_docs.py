@@ -33,8 +33,11 @@ from _pytest.mark import ParameterSet
 
 from reference_pages.__main__ import stale_files
 from reference_pages.metrics import glossary_terms, summary_types
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, run_process
 from tests.warm_programs import make_shim
+
+pytestmark = needs_every_annex
 
 PAGES: Final = (
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),

@@ -99,6 +99,11 @@ def merged(field: str) -> dict[str, Any]:
     return {key: entry for annex in installed().values() for key, entry in getattr(annex, field).items()}
 
 
+def has_function(what: str) -> bool:
+    """Return whether an annex that does `what` is installed."""
+    return what in merged("calls")
+
+
 def annex_function(what: str) -> Any:
     """Return the function of an annex that does `what`; MissingAnnexError if the annex is not installed."""
     if target := merged("calls").get(what):

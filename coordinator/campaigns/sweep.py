@@ -18,7 +18,7 @@ from typing import Any, Final
 import polars as pl
 import tomli_w
 
-from coordinator.annexes import annex_function
+from coordinator.annexes import annex_function, has_function
 from coordinator.campaigns.bits import BITS, bits_record
 from coordinator.campaigns.stored_records import read_records, require_row
 from coordinator.execution.run import run
@@ -188,7 +188,7 @@ class Sweep(Judged):
         return {
             "table.csv": to_csv(self.rows),
             "sweep.svg": drawn.svg,
-            "sweep.tex": "".join(drawn.latex()),
+            **({"sweep.tex": "".join(drawn.latex())} if has_function("a picture in LaTeX") else {}),
             "sweep.html": self.report().html,
         }
 

@@ -3,7 +3,10 @@
 import sys
 from pathlib import Path
 
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, Ended, run_process
+
+pytestmark = needs_every_annex
 
 CORPUS = ROOT / "tests" / "corpus"
 REPLAY = f"""

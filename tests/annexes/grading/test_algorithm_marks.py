@@ -1,4 +1,4 @@
-"""Marks of algorithms: wrong ones are told which node and why, right ones pass under any name."""
+"""Marks of algorithms: of wrong ones the grade names node and reason, right ones pass under any name."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Grading of trees: from a CSV file, a parent function, or a class; wrong ones are told which node and why."""
+"""Grading of trees: from a CSV file, a parent function, or a class; of wrong ones the grade names node and reason."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, Call
 
-pytestmark = pytest.mark.usefixtures("wide_terminal")
+pytestmark = [pytest.mark.usefixtures("wide_terminal"), needs_every_annex]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,0 +1,15 @@
+"""Tests of what the tree has as a whole: they need every annex."""
+
+from typing import Final
+
+import pytest
+
+from coordinator.annexes import BELONGS, installed
+from emunode.annexes import ALGORITHMS, is_installed
+
+MISSING: Final = sorted(
+    {*BELONGS, *(annex for annex, _ in ALGORITHMS.values())}
+    - {*installed()}
+    - {annex for annex, _ in ALGORITHMS.values() if annex not in BELONGS and is_installed("emunode", annex)}
+)
+needs_every_annex = pytest.mark.skipif(bool(MISSING), reason=f"without {', '.join(MISSING)}")
