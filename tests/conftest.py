@@ -61,13 +61,24 @@ FIRST = ("test_site.py", "test_docs.py", "test_cluster.py", "test_launcher_pages
 MISSING: Final = re.compile("belongs to the annex ([a-z]+), which is not installed")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, object, object]:
-    """Skip a test that asks for an annex that this tree does not have (`scripts/test --without`)."""
-    try:
-        return (yield)
-    except MissingAnnexError as error:
-        pytest.skip(str(error))
+class SkippedWithoutAnnex:
+    """Skips what asks for an annex that this tree does not have (`scripts/test --without`)."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        """Skip a test whose fixtures ask for one."""
+        return (yield from self._skipped())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        """Skip a test that asks for one."""
+        return (yield from self._skipped())
+
+    def _skipped(self) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        except MissingAnnexError as error:
+            pytest.skip(str(error))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,6 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
             compileall.compile_dir(ROOT / package, quiet=2)  # also where PYTHONDONTWRITEBYTECODE is set
         compile_templates()
     config.pluginmanager.register(WaitingFirst())
+    config.pluginmanager.register(SkippedWithoutAnnex())
     default = "repeatable" if config.getoption("--all") else "sampled"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", default))
 

@@ -127,7 +127,8 @@ def _show(result: Sweep, out: Path | None) -> None:
         again = "the same command runs the others" if out else "with --out, finished runs are kept"
         console.print(f"interrupted; {again}", soft_wrap=True)
     if out and result.rows:
-        console.print(f"sweep: {escape(str(out))} ({', '.join(sorted(result.files))})", soft_wrap=True)
+        files = ", ".join(sorted(result.files))
+        console.print(f"sweep: {escape(str(out))} ({files})", soft_wrap=True)
 
 
 def _warn(text: str) -> None:

@@ -16,12 +16,16 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import coordinator
+from tests.annex_support import needs_every_annex
 from tests.browser import Browser
 from tests.command_line import ROOT, run_process
 
-pytestmark = pytest.mark.skipif(
-    not all(map(find_spec, ("sphinx", "myst_parser", "furo"))), reason="the extra `docs` is not installed"
-)
+pytestmark = [
+    needs_every_annex,
+    pytest.mark.skipif(
+        not all(map(find_spec, ("sphinx", "myst_parser", "furo"))), reason="the extra `docs` is not installed"
+    ),
+]
 
 ASSETS = {
     "img": "src",

@@ -83,7 +83,7 @@ WRONG = {
         flood("def start(self):\n    return [(0, *send[1:]) for send in super().start()]"),
         "model: star:3, all-port, 123: 123 sends in step 0; the first step is 1",
     ),
-    "send that is none": (
+    "no send at all": (
         flood(receive("sends = [(step + 1.5, port, segment) for _, port, segment in sends]")),
         r"model: star:3, all-port, 123: in step 2: 213: TypeError: a send is \(step, port, segment\)",
     ),
