@@ -12,6 +12,7 @@ from typing import Final
 MOVED: Final[Mapping[str, str]] = {
     "coordinator.additions": "coordinator.annexes.numbers",
     "coordinator.grading": "coordinator.annexes.grading",
+    "coordinator.manifests": "coordinator.annexes.clusters",
     "coordinator.mpi": "coordinator.annexes.mpi",
     "coordinator.papers": "coordinator.annexes.papers",
     "coordinator.schedules": "coordinator.annexes.schedules",

@@ -19,11 +19,11 @@ import pytest
 from tests.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 352_000,
-    "annexes": 158_000,
+    "core": 348_000,
+    "annexes": 162_000,
     "tests": 372_000,
     "scripts": 45_000,
-    "modules of the core": 502,
+    "modules of the core": 494,
     "late imports": 101,
     "longest function of the command line": 112,
     "members of Algorithm": 73,
@@ -32,7 +32,7 @@ LIMITS: Final = {
 }
 """The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
-ONE_CALL: Final = {"modules entered": 97, "functions entered": 642, "own modules imported": 307}
+ONE_CALL: Final = {"modules entered": 97, "functions entered": 642, "own modules imported": 308}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time."""
 FOLDERS: Final = ("emunode", "coordinator", "scripts", "tests")
 

@@ -25,6 +25,8 @@ class Annex(NamedTuple):
     """The target of each name of the Python API."""
     calls: Mapping[str, str] = {}
     """The target of each function that the core calls by what it does."""
+    drivers: Mapping[str, Mapping[str, Any]] = {}
+    """The values of each driver of a scenario, by their names in `Driver`."""
     options: Mapping[str, str] = {}
     """The module of each record of options of a scenario."""
     features: Mapping[str, str] = {}
@@ -34,6 +36,7 @@ class Annex(NamedTuple):
 
 
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "clusters": ("coordinator manifest", "driver 'mpi'", "driver 'slurm'", "driver 'ssh'"),
     "exports": ("coordinator export", "Campaign.export", "Run.export", "Run.figures", "a picture in LaTeX"),
     "schedules": (
         "coordinator.CollectiveSchedule",

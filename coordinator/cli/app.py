@@ -37,13 +37,9 @@ CORE_COMMANDS = {
     "list faults": ("listing:faults_command", "List the kinds of fault and their syntax, and the sets of faults."),
     "list placements": ("listing:placements_command", "List the placements: the nodes that share a host."),
     "list runs": ("runs:runs_command", "List the stored runs, newest first."),
-    "manifest compose": ("manifest:compose_command", "Print a file that runs a scenario on Docker Compose."),
-    "manifest kubernetes": ("manifest:kubernetes_command", "Print a manifest that runs a scenario on Kubernetes."),
-    "manifest swarm": ("manifest:swarm_command", "Print a file that runs a scenario on a Docker swarm."),
 }
 CORE_GROUPS = {
     "list": "List the topologies, the algorithms, the kinds of fault, and stored runs.",
-    "manifest": "Print a file that a cluster starts a run from.",
 }
 COMMANDS = {words: (f"coordinator.cli.{target}", summary) for words, (target, summary) in CORE_COMMANDS.items()}
 COMMANDS |= merged("commands")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from coordinator.annexes import merged, require_installed
 from emunode.errors import RegistrationError
 from emunode.registry import Registry
 
@@ -59,7 +60,6 @@ def _check(driver: Driver) -> None:
 DRIVERS: Final = Registry[str, Driver]("driver", Driver, key=lambda driver: driver.name, check=_check, instances=True)
 """Every driver, by its name in scenarios."""
 
-# An interpreter on a network file system starts slowly: the drivers of clusters wait longest.
 for _driver in (
     Driver("memory", "", most_hosts=0),
     Driver("local", "coordinator.networks.launchers.local", local_processes=True, join_seconds=30.0),
@@ -72,31 +72,7 @@ for _driver in (
         options=("hang_by",),
     ),
     Driver("join", "coordinator.networks.launchers.join", most_hosts=24, local_memory=False),
-    Driver(
-        "ssh",
-        "coordinator.networks.launchers.ssh",
-        most_hosts=24,
-        join_seconds=120.0,
-        local_memory=False,
-        options=("host_file", "launcher"),
-    ),
-    Driver(
-        "mpi",
-        "coordinator.networks.launchers.mpi",
-        most_hosts=24,
-        join_seconds=120.0,
-        local_memory=False,
-        options=("host_file", "launcher"),
-    ),
-    Driver(
-        "slurm",
-        "coordinator.networks.launchers.slurm",
-        most_hosts=24,
-        join_seconds=120.0,
-        local_memory=False,
-        leaves_objects=True,
-        options=("launcher",),
-    ),
+    *(Driver(name, **values) for name, values in merged("drivers").items()),
 ):
     DRIVERS.add(_driver)
 
@@ -104,6 +80,7 @@ for _driver in (
 def driver_name(value: str) -> str:
     """Return the name of a registered driver; ValueError lists them."""
     if value not in DRIVERS:
+        require_installed(f"driver {value!r}")
         *others, last = map(repr, DRIVERS)
         raise ValueError(f"Input should be {', '.join(others)} or {last}")
     return value

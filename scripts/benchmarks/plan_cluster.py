@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from benchmarks.control_model import COORDINATOR, UnitCosts, step_time
 from benchmarks.results import read_document, rows_of
+from coordinator.annexes.clusters.cluster import MOST_NODES
 from coordinator.networks.control_tree import FAN_OUT, tree_parents
-from coordinator.networks.launchers.cluster import MOST_NODES
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology

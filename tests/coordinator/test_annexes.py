@@ -24,7 +24,8 @@ def names_of(annex: Annex) -> set[str]:
         import_module(module)
     options = {name for record in annex.options for name in ADDED[record].model_fields}
     flags = {f"--{name.replace('_', '-')}" for name in options}
-    return {*commands, *flags, *(f"coordinator.{name}" for name in annex.names), *annex.calls}
+    drivers = {f"driver {name!r}" for name in annex.drivers}
+    return {*commands, *flags, *drivers, *(f"coordinator.{name}" for name in annex.names), *annex.calls}
 
 
 def targets_of(annex: Annex) -> Iterator[str]:

@@ -12,13 +12,12 @@ from typing import TextIO
 import trio
 
 from coordinator.networks.launchers.base import Launch
-from coordinator.networks.launchers.cluster import record_join
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import JoinEndpoint
 from coordinator.stored.left_behind import Record, digest_of, new_record, partial_of, read_records
 from coordinator.stored.reading import read_bytes
 from emunode.errors import RunError, ScenarioError
-from emunode.launched import job_join_file
+from emunode.launched import JoinFile, job_join_file, join_text
 from emunode.runtime import MOST_TOKEN_BYTES
 
 
@@ -111,3 +110,11 @@ def launch(plan: Plan, _log: TextIO) -> JoinLaunch:
             "driver", "join", "it is only available with `coordinator serve`; use another driver for `coordinator run`"
         )
     return JoinLaunch(plan.endpoint)
+
+
+def record_join(file: JoinFile, endpoint: str, token: bytes) -> Record:
+    """Record a join file before it is written; return the record. RunError if that fails."""
+    digest = digest_of(join_text(endpoint, token).encode())
+    record = new_record(files={str(file.path): digest, str(file.unfinished): ""})
+    record.write()
+    return record

@@ -15,6 +15,7 @@ import pytest
 from coordinator.maintenance.leftovers import leftovers
 from coordinator.stored.left_behind import new_record, read_records
 from emunode.state_folder import state_folder
+from tests.annex_support import needs_every_annex
 from tests.cluster_support import MPIRUNS, needs_mpirun
 from tests.command_line import Call, Running, free_port, fresh, wait_until
 from tests.process_support import is_gone
@@ -105,6 +106,7 @@ def kill(running: Running) -> None:
     wait_until(lambda: all(map(is_gone, tree)), "the end of its hosts")
 
 
+@needs_every_annex
 @pytest.mark.parametrize("name", [*KILLED, pytest.param("mpi", marks=needs_mpirun)])
 def test_everything_that_a_killed_command_leaves_is_removed(name: str, home: Path, call: Call) -> None:
     before = everything(home)
@@ -122,6 +124,7 @@ def test_everything_that_a_killed_command_leaves_is_removed(name: str, home: Pat
 # --- what others have ------------------------------------------------------------------------------------------------
 
 
+@needs_every_annex
 @pytest.mark.parametrize("name", ["memory", "local", "ssh", "serve"])
 def test_nothing_of_a_run_in_progress_is_removed(name: str, home: Path, call: Call) -> None:
     """One run is killed; two others go on, in the same folder and in another one."""
@@ -143,6 +146,7 @@ def test_nothing_of_a_run_in_progress_is_removed(name: str, home: Path, call: Ca
     assert not list(home.glob("*/token"))
 
 
+@needs_every_annex
 def test_other_folders_are_left_alone(home: Path, call: Call) -> None:
     before = everything(home)
     kill(started(home, KILLED["ssh"], "other"))
@@ -154,6 +158,7 @@ def test_other_folders_are_left_alone(home: Path, call: Call) -> None:
     assert everything(home) == before
 
 
+@needs_every_annex
 def test_what_was_started_on_another_machine_stays(home: Path, call: Call) -> None:
     kill(started(home, KILLED["ssh"]))
     left = everything(home)
@@ -209,6 +214,7 @@ def test_every_program_of_slurm_is_looked_for(
     assert not read_records()
 
 
+@needs_every_annex
 def test_a_missing_scancel_is_said_once(home: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     replace(new_record(run="abc", driver="slurm", objects=("testbench-abc",)), pid=2**22 + 1).write()
     monkeypatch.setenv("PATH", str(home / "bin"))

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -151,6 +152,46 @@ def test_clean_removes_containers_of_a_killed_coordinator(start: Start, tmp_path
     cleaned = run_process(tmp_path, command("coordinator clean --json"))
     assert cleaned.status == 0, cleaned.err
     assert any(name.startswith("testbench-") for name in cleaned.data["removed"])
+
+
+def engine_answers() -> bool:
+    """Whether there is an engine, with or without the images."""
+    try:
+        docker.connect(5).close()
+    except RunError:
+        return False
+    return True
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(not engine_answers(), reason="needs a Docker engine")
+def test_clean_removes_labelled_objects_of_an_ended_process_only(call: Call, tmp_path: Path) -> None:
+    """It asks the engine of the record, whatever DOCKER_HOST says now. One name has no label, and one run may go on."""
+    run, other, image = "testbench-clean-a", "testbench-clean-b", "testbench-clean:1"
+    with tarfile.open(tmp_path / "empty.tar", "w"):
+        pass
+    engine("import", str(tmp_path / "empty.tar"), image)
+    engine("network", "create", "--internal", "--label", "testbench.run=clean-a", run)
+    for name, label in (
+        (f"{run}-0", "testbench.run=clean-a"),
+        (f"{run}-1", "other=x"),
+        (f"{other}-0", "testbench.run=clean-b"),
+    ):
+        engine("create", "--label", label, "--name", name, image, "/x")
+    names = (f"{run}-0", f"{run}-1", f"{run}-2", run)
+    replace(new_record(run="clean-a", driver="docker", objects=names), pid=2**22 + 1).write()
+    alive = new_record(run="clean-b", driver="docker", objects=(f"{other}-0",))
+    alive.write()
+    try:
+        expected = [f"container {run}-0", f"container network {run}"]
+        assert call("clean --dry-run --json").data["would_remove"] == expected
+        assert call("clean --json").data["removed"] == expected
+        assert call("clean --everywhere").out == "nothing to clean\n"
+        assert set(everything()) >= {f"{run}-1", f"{other}-0"}
+    finally:
+        alive.remove()
+        engine("rm", f"{run}-1", f"{other}-0")
+        engine("rmi", image)
 
 
 COMPOSE = {"docker-compose": ["docker-compose"], "docker compose": ["docker", "compose"]}

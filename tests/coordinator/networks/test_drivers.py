@@ -14,6 +14,7 @@ import trio
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from coordinator.annexes import merged
 from coordinator.execution.sinks import FinishedRun
 from coordinator.networks.base import MemoryNetwork, Network
 from coordinator.networks.host_network import HostNetwork
@@ -37,7 +38,6 @@ OF_THE_DRIVER = {"driver", "hosts", "wall_seconds", "setup_seconds", "links_open
 TESTED_ELSEWHERE = {
     "docker": "test_docker.py",
     "join": "test_join.py",
-    **dict.fromkeys(("ssh", "mpi", "slurm"), "test_cluster.py"),
 }
 """Drivers whose hosts this process cannot start."""
 
@@ -154,7 +154,7 @@ def placed(values: Values, hosts: int | None) -> Values:
 
 
 def test_every_driver_is_tested() -> None:
-    assert set(DRIVERS) == {"memory", "local", *TESTED_ELSEWHERE}
+    assert set(DRIVERS) == {"memory", "local", *TESTED_ELSEWHERE, *merged("drivers")}
     assert all((Path(__file__).parent / name).exists() for name in TESTED_ELSEWHERE.values())
 
 
@@ -297,7 +297,7 @@ def test_histories_differ_where_scenarios_do() -> None:
     assert len(set(hashes)) == len(hashes)
 
 
-@pytest.mark.parametrize("driver", sorted(DRIVERS.keys() - TESTED_ELSEWHERE.keys()))
+@pytest.mark.parametrize("driver", ["local", "memory"])
 def test_an_invalid_algorithm_is_stopped_on_every_driver(
     driver: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from coordinator.annexes.clusters.containers import compose_file, swarm_file
+from coordinator.annexes.clusters.kubernetes import kubernetes_manifest, needs_comment
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import JsonFlag, as_command
-from coordinator.manifests.containers import compose_file, swarm_file
-from coordinator.manifests.kubernetes import kubernetes_manifest, needs_comment
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.command import scenario_flags
 from coordinator.scenario.model import make_scenario

@@ -26,13 +26,14 @@ from typing import Final, NamedTuple, TextIO
 import trio
 
 from coordinator.networks.launchers.base import Launch, ProcessState
+from coordinator.networks.launchers.join import record_join
 from coordinator.networks.launchers.local import state_in
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.stored.left_behind import Record, digest_of, new_record
+from coordinator.stored.left_behind import Record
 from coordinator.stored.reading import read_text
 from emunode.errors import RunError, ScenarioError
-from emunode.launched import JOIN_FILE, JoinFile, job_join_file, join_text
+from emunode.launched import JOIN_FILE, job_join_file, join_text
 
 LEAVE_SECONDS: Final = 5.0
 """How long starters may take to end on their own once their hosts have left."""
@@ -239,14 +240,6 @@ class ClusterLaunch(Launch):
         if self._ends is not None:
             self._ends.close()
             self._ends = None
-
-
-def record_join(file: JoinFile, endpoint: str, token: bytes) -> Record:
-    """Record a join file before it is written; return the record. RunError if that fails."""
-    digest = digest_of(join_text(endpoint, token).encode())
-    record = new_record(files={str(file.path): digest, str(file.unfinished): ""})
-    record.write()
-    return record
 
 
 def require_program(name: str, package: str) -> None:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final, TextIO
 
-from coordinator.networks.launchers.cluster import ClusterLaunch, Starter
+from coordinator.annexes.clusters.cluster import ClusterLaunch, Starter
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError, ScenarioError
 

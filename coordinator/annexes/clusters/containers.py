@@ -7,7 +7,7 @@ and the file names it. Nothing restarts: a new host would not have the state of 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from coordinator.manifests.kubernetes import (
+from coordinator.annexes.clusters.kubernetes import (
     COORDINATOR_MEBIBYTES,
     PORT,
     USER,
@@ -17,7 +17,7 @@ from coordinator.manifests.kubernetes import (
     join_command,
     serve_command,
 )
-from coordinator.manifests.yaml_text import yaml_text
+from coordinator.annexes.clusters.yaml_text import yaml_text
 from coordinator.planning.plan import Plan
 from coordinator.planning.resources import descriptors_per_host
 

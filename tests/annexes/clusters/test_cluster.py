@@ -15,11 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coordinator.networks.launchers.cluster import parse_time_left, read_host_file
+from coordinator.annexes.clusters.cluster import parse_time_left, read_host_file
+from coordinator.scenario.drivers import DRIVERS, join_defaults
 from emunode.errors import ScenarioError
 from emunode.state_folder import state_folder
 from tests.cluster_support import MPIRUNS, needs, needs_mpirun, slurm_cluster, ssh_server
-from tests.command_line import SECONDS, Call, Running, Start, command, free_port, run_process, wait_until
+from tests.command_line import ROOT, SECONDS, Call, Running, Start, command, free_port, run_process, wait_until
 from tests.process_support import connection_counts, is_gone
 from tests.scenarios import Case
 
@@ -368,3 +369,12 @@ def test_a_launcher_that_is_not_there(call: Call) -> None:
     ended = call(f"run {SCENARIO} --driver mpi --launcher no-such-mpirun")
     assert ended.status == 4
     assert "MPI is not installed: no program no-such-mpirun on the path" in ended.err
+
+
+def test_the_page_and_the_help_state_the_wait_of_the_launchers(call: Call) -> None:
+    seconds = {DRIVERS[name].join_seconds for name in ("ssh", "mpi", "slurm")}
+    assert seconds == {120.0}
+    assert "waits 120 s for its next host" in (ROOT / "docs/how-to/clusters.md").read_text()
+    words = call("run --help").out.replace("│", "").split()
+    assert join_defaults() in " ".join(words)
+    assert join_defaults() == "local 30s; docker 60s and 2s per host; ssh, mpi, slurm 120s"

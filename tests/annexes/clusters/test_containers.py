@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.annexes.clusters.support import KINDS, SCENARIO
 from tests.command_line import SECONDS, Call, Running, free_port
-from tests.coordinator.manifests.support import KINDS, SCENARIO
 from tests.scenarios import Case
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.annexes.clusters.support import KINDS, RUN, SCENARIO, documents
 from tests.command_line import Call
-from tests.coordinator.manifests.support import KINDS, RUN, SCENARIO, documents
 
 
 def test_two_manifests_have_different_secrets(call: Call) -> None:

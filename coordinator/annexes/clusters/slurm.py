@@ -11,7 +11,7 @@ from typing import Final, TextIO
 
 import trio
 
-from coordinator.networks.launchers.cluster import (
+from coordinator.annexes.clusters.cluster import (
     ClusterLaunch,
     Starter,
     address_towards,

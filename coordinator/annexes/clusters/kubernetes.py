@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
-from coordinator.manifests.yaml_text import yaml_text
+from coordinator.annexes.clusters.yaml_text import yaml_text
 from coordinator.planning.plan import Plan
 from coordinator.planning.resources import descriptors_per_host, memory_bytes
 from emunode import __version__

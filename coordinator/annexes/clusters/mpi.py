@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final, TextIO
 
-from coordinator.networks.launchers.cluster import ClusterLaunch, Starter, run_command
+from coordinator.annexes.clusters.cluster import ClusterLaunch, Starter, run_command
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.annexes.clusters.support import RUN, documents
 from tests.command_line import Call, wait_until
-from tests.coordinator.manifests.support import RUN, documents
 from tests.fake_kubelet import FakeKubelet
 from tests.scenarios import Case
 

@@ -1,1 +1,0 @@
-"""Manifests: files for other programs that start a coordinator and its hosts."""
