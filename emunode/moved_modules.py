@@ -15,6 +15,7 @@ MOVED: Final[Mapping[str, str]] = {
     "coordinator.manifests": "coordinator.annexes.clusters",
     "coordinator.mpi": "coordinator.annexes.mpi",
     "coordinator.papers": "coordinator.annexes.papers",
+    "coordinator.placements": "coordinator.planning.placements",
     "coordinator.schedules": "coordinator.annexes.schedules",
     "emunode.values": "emunode.annexes.numbers",
 }

@@ -1,4 +1,4 @@
-"""Losses to outages from trees, routes and tables, without a run: the oracle of `coordinator.dependence.losses`.
+"""Losses to outages from trees, routes and tables, without a run: the oracle of `coordinator.theory.dependence.losses`.
 
 Each function follows the copies of messages along the structure that an algorithm is made of. It shares no code with traced
 schedules.
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, singledispatch
 from itertools import chain
 
-from coordinator.dependence.outages import Outages
+from coordinator.theory.dependence.outages import Outages
 from emunode.algorithms.allreduce import Allreduce
 from emunode.algorithms.any_network.table_collective import TableCollective
 from emunode.algorithms.any_network.unicast import MinimalUnicast

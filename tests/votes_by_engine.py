@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from coordinator.dependence.message_paths import DueMessage, MessagePaths, Path, Piece
+from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece
 from coordinator.theory.votes import Ballot
 from emunode.algorithms.base import Algorithm
 from emunode.engine.known_paths import faults_by_steps

@@ -29,6 +29,7 @@ from coordinator.campaigns.shrink import smallest_failure
 from coordinator.campaigns.store import FinishedTrials, Store
 from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
 from coordinator.history.run_directory import temporary_folder
+from coordinator.history.stored.writing import replacing
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
 from coordinator.reports.campaign_report import MEASURES, curve_rows, figures, page, pictures_of, slug
@@ -41,7 +42,6 @@ from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.scenario.networks import keep_network
 from coordinator.scenario.plugins import plugin_flags
-from coordinator.stored.writing import replacing
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
 from emunode.topologies.table import TableTopology

@@ -10,11 +10,11 @@ import polars as pl
 from coordinator.api.contradictions import contradictions_named
 from coordinator.api.forks import require_usable
 from coordinator.api.runs import Run
+from coordinator.history.stored.writing import replace_file
 from coordinator.reports.compare import as_rows, compare_data, compare_figure
 from coordinator.reports.compare_page import compare_page
 from coordinator.reports.data import RunData
 from coordinator.reports.pictures import Picture
-from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 
 

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from coordinator.api.forks import require_usable
-from coordinator.placements.base import PLACEMENTS
+from coordinator.planning.placements.base import PLACEMENTS
 from coordinator.scenario.blocks import BLOCK_KINDS
 from coordinator.scenario.fault_sets import STRATEGIES
 from coordinator.scenario.fault_syntax import forms

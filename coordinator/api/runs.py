@@ -21,6 +21,7 @@ from coordinator.api.threads import call
 from coordinator.execution.branch import Origin, branch_folder
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
+from coordinator.history.stored.reading import read_bytes
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import needs_own_network, require_possible, warning
 from coordinator.planning.plan import Plan
@@ -32,7 +33,6 @@ from coordinator.reports.pictures import Page, Picture, frame
 from coordinator.reports.run_report import render
 from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
-from coordinator.stored.reading import read_bytes
 from emunode.errors import RunError, ScenarioError
 from emunode.model import Plugin
 from emunode.terminal import visible

@@ -27,13 +27,13 @@ from coordinator.execution.verify import Recomputed, recompute
 from coordinator.execution.verify import verify as verify_run
 from coordinator.history.foreign import FOREIGN_FILE
 from coordinator.history.journal import table
+from coordinator.history.stored.reading import exists, read_bytes, read_toml
+from coordinator.history.stored.tables import damage_as_value_error, require_regular
+from coordinator.history.stored.version import VERSION_KEY
 from coordinator.reports.data import find_run
 from coordinator.results.explain import explain, place_of
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
-from coordinator.stored.reading import exists, read_bytes, read_toml
-from coordinator.stored.tables import damage_as_value_error, require_regular
-from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.terminal import plural

@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 
-from coordinator.batch.draws import BLOCK
 from coordinator.campaigns.counts import KEPT, DrawBlock, total
 from coordinator.campaigns.engines import MANY_TRIALS, SOCKET_TRIALS, differences, sample_size
 from coordinator.campaigns.grid import Key, Repeats
@@ -19,6 +18,7 @@ from coordinator.networks.base import Progress
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_draws import require_harm
 from coordinator.scenario.model import Scenario
+from coordinator.theory.batch.draws import BLOCK
 from emunode.errors import RunError, ScenarioError
 
 

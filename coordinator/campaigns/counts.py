@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.batch.draws import BLOCK
-from coordinator.batch.engine import BatchOutcome
 from coordinator.campaigns.trial_runner import TrialResult
-from coordinator.dependence.bit_rows import Indices
+from coordinator.theory.batch.draws import BLOCK
+from coordinator.theory.batch.engine import BatchOutcome
+from coordinator.theory.dependence.bit_rows import Indices
 
 KEPT = 3
 """Worst trials, and violating ones, that a block names."""

@@ -9,9 +9,9 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from coordinator.batch.engine import BatchEngine, BatchOutcome
-from coordinator.batch.point import PointEngine
 from coordinator.campaigns.trial_runner import TrialResult, UnexpectedFigure
+from coordinator.theory.batch.engine import BatchEngine, BatchOutcome
+from coordinator.theory.batch.point import PointEngine
 from emunode.topologies.base import Topology
 
 Engine = Literal["auto", "exact", "messages"]

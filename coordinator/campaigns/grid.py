@@ -11,13 +11,9 @@ from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
-from coordinator.batch.draws import Draws
-from coordinator.batch.engine import BatchEngine, batch_engine_of
-from coordinator.batch.point import PointEngine, why_messages
 from coordinator.campaigns.engines import ENGINES, LEAST_SAMPLE, sample_size
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, fault_free_latency, plan_trials
-from coordinator.dependence.size import InexactError
 from coordinator.planning.plan import Plan, run_time_of
 from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.declared_network import AS_DECLARED
@@ -28,6 +24,10 @@ from coordinator.scenario.model import DEFAULT_BYTES, Scenario, make_scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.option import options_of
 from coordinator.scenario.plugins import loaded_plugins
+from coordinator.theory.batch.draws import Draws
+from coordinator.theory.batch.engine import BatchEngine, batch_engine_of
+from coordinator.theory.batch.point import PointEngine, why_messages
+from coordinator.theory.dependence.size import InexactError
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import is_random
 from emunode.model import VECTOR

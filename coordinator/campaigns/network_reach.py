@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from coordinator.batch.draws import BLOCK
 from coordinator.campaigns.grid import Grid
-from coordinator.dependence.bit_rows import Indices
+from coordinator.theory.batch.draws import BLOCK
+from coordinator.theory.dependence.bit_rows import Indices
 from coordinator.theory.reachability import Connectivity, StruckPlaces, stops_permanently
 from emunode.model import Collective
 

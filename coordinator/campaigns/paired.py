@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.batch.draws import BLOCK
 from coordinator.campaigns.counts import group_of
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import betting_interval, t_interval
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.tables import Row, label_of
+from coordinator.theory.batch.draws import BLOCK
 from emunode.errors import ScenarioError
 
 

@@ -28,14 +28,14 @@ from coordinator.campaigns.stored_records import (
 )
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.history.run_directory import require_no_links
+from coordinator.history.stored.reading import RefusedError, read_toml
+from coordinator.history.stored.version import VERSION_KEY, require_version
+from coordinator.history.stored.writing import open_to_append, replace_file
 from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.named import values_of_file
 from coordinator.scenario.networks import PREFIX, keep_network, network_of
 from coordinator.scenario.plugins import keep_plugins
-from coordinator.stored.reading import RefusedError, read_toml
-from coordinator.stored.version import VERSION_KEY, require_version
-from coordinator.stored.writing import open_to_append, replace_file
 from emunode import __version__
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology

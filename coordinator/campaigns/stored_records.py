@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from coordinator.campaigns.trial_runner import TrialResult
-from coordinator.stored.reading import RefusedError, read_lines
+from coordinator.history.stored.reading import RefusedError, read_lines
 
 LARGEST: Final = 2**63
 RecordCheck = Callable[[Any], bool]

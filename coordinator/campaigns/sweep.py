@@ -27,6 +27,9 @@ from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.features.base import Feature
 from coordinator.features.registry import FEATURES
 from coordinator.history.run_directory import require_no_links
+from coordinator.history.stored.reading import RefusedError, exists, read_toml
+from coordinator.history.stored.version import VERSION_KEY, require_version
+from coordinator.history.stored.writing import open_to_append, replace_file
 from coordinator.networks.base import Progress
 from coordinator.planning.claims import run_claims
 from coordinator.planning.feasibility import require_possible, warning
@@ -39,9 +42,6 @@ from coordinator.results.run_metrics import RUN_METRICS
 from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import absolute_value
-from coordinator.stored.reading import RefusedError, exists, read_toml
-from coordinator.stored.version import VERSION_KEY, require_version
-from coordinator.stored.writing import open_to_append, replace_file
 from emunode import __version__
 from emunode.algorithms.claims import DELIVERY, TRAFFIC, stated_bound
 from emunode.annexes import PROGRAM

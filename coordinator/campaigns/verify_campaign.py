@@ -39,9 +39,9 @@ from coordinator.execution.verification import (
     errors_as_findings,
     links_in,
 )
+from coordinator.history.stored.reading import RefusedError
 from coordinator.history.stored_run import unknown_keys
 from coordinator.scenario.model import make_scenario
-from coordinator.stored.reading import RefusedError
 from emunode.errors import EmulatorError, RunError
 from emunode.terminal import plural
 

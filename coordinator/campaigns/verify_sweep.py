@@ -30,9 +30,9 @@ from coordinator.execution.verification import (
     errors_as_findings,
     links_in,
 )
+from coordinator.history.stored.reading import RefusedError, read_bytes
+from coordinator.history.stored.version import VERSION_KEY
 from coordinator.history.stored_run import unknown_keys
-from coordinator.stored.reading import RefusedError, read_bytes
-from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.errors import EmulatorError
 from emunode.terminal import plural

@@ -5,8 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coordinator.cli.documents import print_json
+from coordinator.cli.leftovers import leftovers
 from coordinator.cli.output import JsonFlag, as_command
-from coordinator.maintenance.leftovers import leftovers
 from emunode.errors import RunError
 from emunode.terminal import say
 

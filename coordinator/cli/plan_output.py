@@ -7,7 +7,6 @@ from typing import Any
 
 from rich.markup import escape
 
-from coordinator.batch.exactness import evaluator_bytes
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import scenario_from
@@ -15,6 +14,7 @@ from coordinator.planning.claims import fault_free_claims, predictions
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.numbers import describe_dropped
+from coordinator.theory.batch.exactness import evaluator_bytes
 from emunode.algorithms.base import Need
 from emunode.terminal import say
 

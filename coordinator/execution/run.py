@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.annexes import annex_function
-from coordinator.batch.derived import derived_claims
 from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive
 from coordinator.execution.event_loop import DirectLoop, RunLoop
 from coordinator.execution.sinks import FinishedRun, Result_co, Sink
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal, Observe
+from coordinator.history.stored.version import VERSION_KEY
 from coordinator.networks.base import Network, Progress, needs_threads
 from coordinator.networks.registry import make_network
 from coordinator.planning.plan import Plan
@@ -21,7 +21,7 @@ from coordinator.results.host_traffic import host_traffic
 from coordinator.results.queries import read_once
 from coordinator.scenario.fault_draws import require_harm
 from coordinator.scenario.named import require_named
-from coordinator.stored.version import VERSION_KEY
+from coordinator.theory.batch.derived import derived_claims
 from emunode import __version__
 from emunode.errors import RunError
 from emunode.logging import logging_to

@@ -12,11 +12,11 @@ from typing import Final
 
 from coordinator.execution.verification import Verification
 from coordinator.history.run_index import REPORT, THUMBNAIL
+from coordinator.history.stored.reading import read_bytes
+from coordinator.history.stored.version import VERSION_KEY
 from coordinator.reports.data import read_run
 from coordinator.reports.run_report import render
 from coordinator.reports.thumbnail import thumbnail
-from coordinator.stored.reading import read_bytes
-from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 from emunode.terminal import plural
 

@@ -12,6 +12,8 @@ import polars as pl
 
 from coordinator.execution.verification import TooLargeError, UnreadableError, Verification
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD
+from coordinator.history.stored.reading import RefusedError
+from coordinator.history.stored.tables import damage_as_value_error, require_regular
 from coordinator.history.stored_run import (
     MOST_STEPS,
     read_records,
@@ -22,8 +24,6 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
 from coordinator.scenario.networks import network_of
-from coordinator.stored.reading import RefusedError
-from coordinator.stored.tables import damage_as_value_error, require_regular
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coordinator.stored.reading import RefusedError
-from coordinator.stored.version import VersionError
+from coordinator.history.stored.reading import RefusedError
+from coordinator.history.stored.version import VersionError
 from emunode.errors import ScenarioError
 
 MOST_FINDINGS = 50

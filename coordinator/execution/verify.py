@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from coordinator.annexes import annex_function
-from coordinator.batch.derived import derived_claims
 from coordinator.execution.branch import compare_with_origin
 from coordinator.execution.stored_pages import check_rest
 from coordinator.execution.untrusted import (
@@ -42,13 +41,14 @@ from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.result_array import ResultArray
 from coordinator.history.run_directory import CONTRIBUTIONS
+from coordinator.history.stored.reading import exists
 from coordinator.history.stored_run import (
     KNOWN,
     read_summary,
     unknown_keys,
 )
 from coordinator.history.timetable import PredictionInputs, Timetable, make_timetable
-from coordinator.placements.base import place
+from coordinator.planning.placements.base import place
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict, judge
 from coordinator.results.conclude import Conclusion, History, conclude
@@ -62,7 +62,7 @@ from coordinator.scenario.networks import NETWORK, PREFIX
 from coordinator.scenario.plugins import FOLDER as PLUGINS
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
-from coordinator.stored.reading import exists
+from coordinator.theory.batch.derived import derived_claims
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import results_of
 from emunode.errors import ScenarioError

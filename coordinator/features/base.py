@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from coordinator.dependence.outages import Outages, outages_of
-from coordinator.dependence.size import stated_hops
 from coordinator.scenario.model import Scenario
+from coordinator.theory.dependence.outages import Outages, outages_of
+from coordinator.theory.dependence.size import stated_hops
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import FURTHER_METRICS, Assumption, Claim
 from emunode.errors import RegistrationError

@@ -5,12 +5,12 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from coordinator.dependence.outages import Outages
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_news, longest_packet
 from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.theory import outage_claims
+from coordinator.theory.dependence.outages import Outages
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import DETECTION, Assumption, Claim
 from emunode.errors import ScenarioError

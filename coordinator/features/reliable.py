@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from coordinator.dependence.losses import losses
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.model import Scenario, costs_of
+from coordinator.theory.dependence.losses import losses
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import PROTOCOL, Assumption, Claim
 from emunode.errors import ScenarioError

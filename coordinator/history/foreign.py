@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator.history.stored.reading import RefusedError
+from coordinator.history.stored.tables import Column, Columns, read_table
 from coordinator.history.stored_run import PORT, RANK, read_records
-from coordinator.stored.reading import RefusedError
-from coordinator.stored.tables import Column, Columns, read_table
 
 FOREIGN: Final = "foreign"
 """The driver of a history that no driver of this program made."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from coordinator.stored.left_behind import TEMPORARY, noted, partial_of
+from coordinator.history.stored.left_behind import TEMPORARY, noted, partial_of
 from emunode.errors import ScenarioError
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from coordinator.history.run_directory import RUNS
-from coordinator.stored.reading import RefusedError, read_bytes, read_json
-from coordinator.stored.version import is_readable, minor_version, version_of
-from coordinator.stored.writing import replace_file
+from coordinator.history.stored.reading import RefusedError, read_bytes, read_json
+from coordinator.history.stored.version import is_readable, minor_version, version_of
+from coordinator.history.stored.writing import replace_file
 from emunode.errors import RunError
 
 INDEX: Final = "index.html"

@@ -1,7 +1,7 @@
 """The files of a stored run, from any source: every value is checked for its type before it is used.
 
-Reports, comparisons, exports and `verify` read runs through this module. As in `coordinator.stored.reading`, a ValueError is
-damage, and a RefusedError is content that no version of this program writes.
+Reports, comparisons, exports and `verify` read runs through this module. As in `stored.reading`, a ValueError is damage, and
+a RefusedError is content that no version of this program writes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from coordinator.stored.reading import RefusedError, read_json, read_toml
-from coordinator.stored.tables import Column, Columns, open_table, read_table
-from coordinator.stored.version import VERSION_KEY, require_version
+from coordinator.history.stored.reading import RefusedError, read_json, read_toml
+from coordinator.history.stored.tables import Column, Columns, open_table, read_table
+from coordinator.history.stored.version import VERSION_KEY, require_version
 from emunode.algorithms.claims import METRICS
 from emunode.model import HopOutcome
 

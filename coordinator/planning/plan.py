@@ -10,11 +10,11 @@ from math import ceil
 
 from coordinator.features.base import ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
-from coordinator.placements.base import RankPlacement, place, rank_placement
 from coordinator.planning.collective import collective_spec
 from coordinator.planning.consistency import require_consistent, require_size, require_used
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
+from coordinator.planning.placements.base import RankPlacement, place, rank_placement
 from coordinator.scenario.drivers import DRIVERS, JoinEndpoint
 from coordinator.scenario.fault_draws import FaultSites, WorstSet, resolve
 from coordinator.scenario.fault_sets import FaultSetSpec

@@ -4,12 +4,12 @@ A link takes a descriptor at each end; a host also needs a listener, a control c
 """
 
 from coordinator.annexes import annex_function
-from coordinator.dependence.losses import HOP_BYTES, MOST_HOPS
 from coordinator.planning import link_ends
 from coordinator.planning.link_ends import LINK_ENDS_COUNTED
 from coordinator.planning.machine import RESERVED_DESCRIPTORS
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
+from coordinator.theory.dependence.losses import HOP_BYTES, MOST_HOPS
 from emunode.algorithms.base import Dependence
 from emunode.model import FOLDING, Collective
 from emunode.topologies.base import Topology

@@ -16,14 +16,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.message_paths import paths_of
-from coordinator.dependence.size import InexactError
 from coordinator.features.registry import why_unpredictable
 from coordinator.scenario.blocks import Block
 from coordinator.scenario.fault_draws import FaultSites, Site, WorstSet, eligible_for_search, sets_of
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
+from coordinator.theory.dependence.message_paths import paths_of
+from coordinator.theory.dependence.size import InexactError
 from coordinator.theory.least_faults import Copy, Place
 from coordinator.theory.survivors import SetCounter
 from coordinator.theory.threats import STOPS, ThreatenedMessages, Threats, given_damage, no_fixed_paths, parts_of

@@ -11,9 +11,9 @@ from itertools import groupby
 from math import isfinite
 from pathlib import Path
 
+from coordinator.history.stored.reading import read_text
 from coordinator.reports.charts import Estimates
 from coordinator.reports.tables import Row
-from coordinator.stored.reading import read_text
 from emunode.errors import ScenarioError
 
 CURVES = "curves.csv"

@@ -16,6 +16,7 @@ from coordinator.annexes import annex_function
 from coordinator.features.journals.rows import IS_DATA
 from coordinator.history.foreign import FOREIGN_FILE, is_foreign, read_foreign_links, read_origin
 from coordinator.history.run_directory import LATEST, RUNS, require_no_links
+from coordinator.history.stored.reading import RefusedError, exists
 from coordinator.history.stored_run import (
     open_journal,
     read_entries,
@@ -30,7 +31,6 @@ from coordinator.scenario.model import make_scenario
 from coordinator.scenario.named import values_of_file
 from coordinator.scenario.networks import stored_topology
 from coordinator.scenario.plugins import absolute_plugins, require_loaded
-from coordinator.stored.reading import RefusedError, exists
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.terminal import plural
 from emunode.topologies.base import Topology

@@ -6,13 +6,13 @@ from typing import Any
 
 import polars as pl
 
-from coordinator.dependence.schedule import trace
-from coordinator.dependence.size import InexactError
 from coordinator.history.journal import table
 from coordinator.reports.data import RunData
 from coordinator.reports.numbers import show
 from coordinator.results.reasons import unserved_words
 from coordinator.scenario.durations import format_duration
+from coordinator.theory.dependence.schedule import trace
+from coordinator.theory.dependence.size import InexactError
 from emunode.errors import EmulatorError
 from emunode.terminal import plural
 

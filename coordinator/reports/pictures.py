@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.annexes import annex_function
+from coordinator.history.stored.writing import replace_file
 from coordinator.reports.chart import Chart
 from coordinator.reports.plot import Plot
 from coordinator.reports.raster import png_of
 from coordinator.reports.theme import standalone
-from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 
 FORMATS: Final = (".svg", ".png", ".tex")

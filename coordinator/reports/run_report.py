@@ -15,6 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from coordinator.history.run_index import REPORT, THUMBNAIL
+from coordinator.history.stored.writing import replace_file
 from coordinator.reports.data import RunData, read_run
 from coordinator.reports.numbers import verdict_sentence
 from coordinator.reports.pages import FOLDER, MARKS, script, script_json, style, template, typeset
@@ -23,7 +24,6 @@ from coordinator.reports.panels.faults import cut_off
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.theme import RESPONSIVE_CSS, colour_variables, tree_colours
 from coordinator.reports.thumbnail import thumbnail
-from coordinator.stored.writing import replace_file
 from emunode.model import VECTOR
 
 DRIVERS = {"memory": "in memory", "local": "over TCP on one machine"}

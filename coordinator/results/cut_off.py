@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from coordinator.dependence.losses import losses
-from coordinator.dependence.outages import Outages, outages_of
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import broken_root
 from coordinator.results.metrics import Measurement
+from coordinator.theory.dependence.losses import losses
+from coordinator.theory.dependence.outages import Outages, outages_of
 from emunode.algorithms.base import Dependence
 from emunode.faults.effects import Place
 from emunode.faults.kinds import Fault, Moment

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from coordinator.dependence.losses import owners_are_silent
 from coordinator.features.base import ResolvedRun
 from coordinator.history.journal import Records
+from coordinator.theory.dependence.losses import owners_are_silent
 from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
 from emunode.topologies.base import Topology
 

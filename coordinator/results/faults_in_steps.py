@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from coordinator.dependence.outages import outages_of
 from coordinator.history.prediction import completed, history_of, prediction
 from coordinator.history.timetable import Timetable
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import Scenario, costs_of
+from coordinator.theory.dependence.outages import outages_of
 from emunode.faults.effects import ALWAYS, Stops
 from emunode.faults.kinds import FOREVER, Fault, Moment
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import polars as pl
 
-from coordinator.stored.tables import SHORT_ROWS
+from coordinator.history.stored.tables import SHORT_ROWS
 from emunode.topologies.base import CayleyTopology, Topology
 
 

@@ -485,7 +485,7 @@ def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, objec
 
 def read_scenario(path: Path) -> dict[str, object]:
     """Return the values of a scenario file, not validated yet."""
-    from coordinator.stored.reading import read_toml  # noqa: PLC0415  # a scenario of flags does without TOML
+    from coordinator.history.stored.reading import read_toml  # noqa: PLC0415  # a scenario of flags does without TOML
 
     try:
         return read_toml(path)

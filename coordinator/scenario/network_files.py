@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from coordinator.history.stored.reading import read_bytes
+from coordinator.history.stored.writing import replace_file
 from coordinator.scenario.declared_network import DeclaredNetwork, Reading, plain_attributes
 from coordinator.scenario.network_readers import READERS, declared, load_json
-from coordinator.stored.reading import read_bytes
-from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.digest import network_sha256

@@ -10,8 +10,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
-from coordinator.stored.reading import exists, read_bytes
-from coordinator.stored.writing import replace_file
+from coordinator.history.stored.reading import exists, read_bytes
+from coordinator.history.stored.writing import replace_file
 from emunode.errors import ScenarioError
 from emunode.model import Plugin
 from emunode.plugins import LOADED, MAX_PLUGINS, find_installed, load, read_file

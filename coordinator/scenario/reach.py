@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from coordinator.placements.base import PLACEMENTS
+from coordinator.planning.placements.base import PLACEMENTS
 from coordinator.scenario.schedule_text import is_text
 from coordinator.scenario.traffic_patterns import is_file
 from emunode.topologies.table import TableTopology

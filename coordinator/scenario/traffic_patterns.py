@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from coordinator.stored.reading import read_text
+from coordinator.history.stored.reading import read_text
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology

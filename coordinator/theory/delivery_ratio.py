@@ -17,8 +17,8 @@ from itertools import product
 from math import comb, prod
 from typing import Final, NamedTuple
 
-from coordinator.dependence.message_paths import PathHop, Piece
-from coordinator.dependence.outages import LossRates
+from coordinator.theory.dependence.message_paths import PathHop, Piece
+from coordinator.theory.dependence.outages import LossRates
 from coordinator.theory.least_faults import Place
 from coordinator.theory.placements import placements, quotient, share_whole
 from coordinator.theory.random_faults import RandomFaults

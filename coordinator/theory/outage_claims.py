@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from coordinator.dependence.losses import losses
-from coordinator.dependence.outages import Outages
+from coordinator.theory.dependence.losses import losses
+from coordinator.theory.dependence.outages import Outages
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim, distinct
 from emunode.model import FOLDING

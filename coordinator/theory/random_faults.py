@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import comb, prod
 from typing import Final
 
-from coordinator.dependence.outages import THROUGHOUT, LossRates, Outages, outages_of
 from coordinator.scenario.fault_draws import FaultSites, eligible
 from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm
+from coordinator.theory.dependence.outages import THROUGHOUT, LossRates, Outages, outages_of
 from coordinator.theory.least_faults import Place as ThreatPlace
 from coordinator.theory.threats import STOPS, Number, ThreatPart, passing
 from emunode.algorithms.base import Algorithm

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import (
+from coordinator.theory.dependence.bit_rows import (
     ALL,
     Indices,
     counted,

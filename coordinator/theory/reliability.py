@@ -17,11 +17,11 @@ from fractions import Fraction
 from math import comb
 from typing import Final
 
-from coordinator.dependence.message_paths import MessagePaths, paths_of
-from coordinator.dependence.size import MOST_HOPS, InexactError, stated_hops
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import BY_SHARE, FaultSetSpec
 from coordinator.theory.delivery_ratio import BroadcastCopies, delivery_ratio, whole_paths
+from coordinator.theory.dependence.message_paths import MessagePaths, paths_of
+from coordinator.theory.dependence.size import MOST_HOPS, InexactError, stated_hops
 from coordinator.theory.placements import quotient
 from coordinator.theory.random_faults import given_faults, random_faults
 from coordinator.theory.survivors import SetCounter

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import Bits, Indices
+from coordinator.theory.dependence.bit_rows import Bits, Indices
 
 Sets = TypeVar("Sets", Bits, Indices)
 

@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import added, counted, greater, packed_tables
-from coordinator.dependence.message_paths import DueMessage
 from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.theory.dependence.bit_rows import added, counted, greater, packed_tables
+from coordinator.theory.dependence.message_paths import DueMessage
 from coordinator.theory.least_faults import Copy, Place, disjoint
 from coordinator.theory.set_scan import SetScan, sets_at_once, without_repetition
 from coordinator.theory.threats import ALTERS, STOPS, ThreatenedMessages

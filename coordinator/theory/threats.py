@@ -10,12 +10,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-from coordinator.dependence.message_paths import DueMessage, MessagePaths, Path, PathHop, Piece
-from coordinator.dependence.outages import THROUGHOUT, Outages, outages_of
-from coordinator.dependence.size import InexactError
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.model import Scenario
+from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, PathHop, Piece
+from coordinator.theory.dependence.outages import THROUGHOUT, Outages, outages_of
+from coordinator.theory.dependence.size import InexactError
 from coordinator.theory.least_faults import Copy, Place
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import Alters, Choice, Effect, Interval, Loses, Stops

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from coordinator.dependence.message_paths import DueMessage, MessagePaths, Path, Piece
 from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece
 from coordinator.theory.least_faults import (
     MOST_CASES,
     Cases,

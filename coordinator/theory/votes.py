@@ -19,9 +19,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from coordinator.dependence.losses import MOST_HOPS
-from coordinator.dependence.message_paths import DueMessage, MessagePaths, Path, Piece, paths_of
-from coordinator.dependence.size import InexactError
+from coordinator.theory.dependence.losses import MOST_HOPS
+from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece, paths_of
+from coordinator.theory.dependence.size import InexactError
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim
 from emunode.faults.byzantine import CopyPath, LastingTreatments, Treatment

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 from docker import errors
 
-from coordinator.maintenance.leftovers import leftovers
+from coordinator.cli.leftovers import leftovers
 from coordinator.networks.launchers.docker import RUN_LABEL, DockerLaunch, connect, find_image
 from emunode.errors import RunError
 from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Experiment, Patch, Row, Say, in_fork, read_run, wrap

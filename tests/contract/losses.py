@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from coordinator.campaigns.trial_runner import TrialResult, judge_trial
-from coordinator.dependence.message_paths import paths_of
 from coordinator.execution.drive import ExecutionResult
 from coordinator.history.journal import sorted_records
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.metrics import count_trial
+from coordinator.theory.dependence.message_paths import paths_of
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Dependence
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.known_paths import KnownPaths
@@ -27,7 +27,7 @@ from emunode.play import play
 from emunode.topologies.registry import parse_topology
 from tests.contract.cases import CASES, ONCE, SMALL, AlgorithmCase
 from tests.contract.walk import check
-from tests.coordinator.batch.support import compare, reason
+from tests.coordinator.theory.batch.support import compare, reason
 from tests.paths_by_structure import paths_by_structure
 from tests.support import examples
 

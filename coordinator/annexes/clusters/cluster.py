@@ -25,13 +25,13 @@ from typing import Final, NamedTuple, TextIO
 
 import trio
 
+from coordinator.history.stored.left_behind import Record
+from coordinator.history.stored.reading import read_text
 from coordinator.networks.launchers.base import Launch, ProcessState
 from coordinator.networks.launchers.join import record_join
 from coordinator.networks.launchers.local import state_in
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.stored.left_behind import Record
-from coordinator.stored.reading import read_text
 from emunode.errors import RunError, ScenarioError
 from emunode.launched import JOIN_FILE, job_join_file, join_text
 

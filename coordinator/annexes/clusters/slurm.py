@@ -18,8 +18,8 @@ from coordinator.annexes.clusters.cluster import (
     require_program,
     run_command,
 )
+from coordinator.history.stored.left_behind import Record, new_record
 from coordinator.planning.plan import Plan
-from coordinator.stored.left_behind import Record, new_record
 from emunode.errors import RunError
 from emunode.launched import launcher_place
 from emunode.logging import log

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from coordinator.history.stored.writing import replace_file
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import WIDTH
 from coordinator.reports.maps.base import NetworkMap
@@ -16,7 +17,6 @@ from coordinator.reports.network_svg import CSS
 from coordinator.reports.panels.base import Report
 from coordinator.reports.raster import png_of
 from coordinator.reports.theme import LIGHT, in_light_colours
-from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 
 STRIP: Final = 56

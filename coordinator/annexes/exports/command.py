@@ -17,6 +17,7 @@ from coordinator.campaigns.store import GRID, read_grid_file
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
+from coordinator.history.stored.reading import exists
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.campaign_report import pictures_of
 from coordinator.reports.curves import read_curves, read_losses
@@ -24,7 +25,6 @@ from coordinator.reports.pictures import write_lines
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import absolute_value
 from coordinator.scenario.plugins import load_plugins
-from coordinator.stored.reading import exists
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 

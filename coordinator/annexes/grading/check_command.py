@@ -20,8 +20,8 @@ from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
+from coordinator.history.stored.writing import replace_file
 from coordinator.scenario.plugins import load_plugins
-from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
 from emunode.topologies.registry import parse_topology

@@ -19,7 +19,7 @@ from coordinator.annexes.grading.submission import (
     SubmissionServer,
 )
 from coordinator.annexes.grading.tree_marks import PROPERTIES, grade_trees, read_csv
-from coordinator.stored.reading import read_text
+from coordinator.history.stored.reading import read_text
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.errors import RunError, ScenarioError
 from emunode.model import PortModel

@@ -13,7 +13,7 @@ from typing import Any, Final
 from coordinator.annexes.grading.answers import MOST_TREES
 from coordinator.annexes.grading.marks import Mark
 from coordinator.annexes.grading.refereed_run import named, port_names
-from coordinator.stored.reading import RefusedError, read_text
+from coordinator.history.stored.reading import RefusedError, read_text
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology

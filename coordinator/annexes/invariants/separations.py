@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coordinator.dependence.bit_rows import packed
+from coordinator.theory.dependence.bit_rows import packed
 from coordinator.theory.invariants.base import Budget, FigureNetwork
 from coordinator.theory.invariants.node_sets import (
     MOST_SETS,

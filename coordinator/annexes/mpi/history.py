@@ -21,10 +21,10 @@ from coordinator.execution.stored_pages import check_rest
 from coordinator.execution.verification import UnreadableError, Verification, errors_as_findings, links_in
 from coordinator.history.foreign import FOREIGN, FOREIGN_FILE, NOT_MEASURED, read_foreign_links, read_origin
 from coordinator.history.run_directory import RunDirectory
+from coordinator.history.stored.version import VERSION_KEY
 from coordinator.history.stored_run import read_summary
 from coordinator.reports.run_report import write_report
 from coordinator.results.claims import Verdict
-from coordinator.stored.version import VERSION_KEY
 from emunode import __version__
 
 SCHEMA: Final = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from coordinator.annexes.mpi.rules.base import PairCount, PairCounts
-from coordinator.stored.reading import parse_json, read_lines
+from coordinator.history.stored.reading import parse_json, read_lines
 
 MOST_LINE_BYTES: Final = 1 << 20
 """The most bytes of one line; a program writes a few kilobytes."""

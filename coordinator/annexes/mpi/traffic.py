@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.annexes.mpi.rules.base import PairCount, PairCounts
-from coordinator.stored.reading import read_lines, read_text
+from coordinator.history.stored.reading import read_lines, read_text
 from emunode.errors import ScenarioError
 
 MOST_TEXT: Final = 64 << 20

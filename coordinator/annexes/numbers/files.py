@@ -10,7 +10,7 @@ from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_
 from numpy.typing import NDArray
 
 from coordinator.history.run_directory import CONTRIBUTIONS
-from coordinator.stored.reading import RefusedError, open_regular
+from coordinator.history.stored.reading import RefusedError, open_regular
 from emunode.annexes.numbers.float_types import FLOAT_TYPES
 from emunode.errors import RunError, ScenarioError
 from emunode.memory import available_memory

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.annexes.orders.result import EVERYWHERE, EventOrder, EveryOrder, LocalEvent
+from coordinator.history.stored.reading import RefusedError, read_json
+from coordinator.history.stored.version import VERSION_KEY, require_version
+from coordinator.history.stored.writing import replace_file
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
-from coordinator.stored.reading import RefusedError, read_json
-from coordinator.stored.version import VERSION_KEY, require_version
-from coordinator.stored.writing import replace_file
 from emunode import __version__
 from emunode.errors import ScenarioError
 

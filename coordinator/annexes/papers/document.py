@@ -25,11 +25,11 @@ from coordinator.annexes.papers.tables import (
     counts_of,
     verdict_of,
 )
+from coordinator.history.stored.writing import replace_file
 from coordinator.reports import pages, theme
 from coordinator.reports.numbers import show
 from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import Verdict
-from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 
 TEMPLATE = Path(__file__).parent / "templates" / "document.html.jinja"

@@ -22,8 +22,8 @@ from stat import S_ISREG
 from typing import Any
 
 from coordinator.history.run_directory import temporary_folder
-from coordinator.stored.reading import read_bytes, read_json
-from coordinator.stored.writing import replace_file
+from coordinator.history.stored.reading import read_bytes, read_json
+from coordinator.history.stored.writing import replace_file
 from emunode import __version__
 from emunode.errors import ScenarioError
 from emunode.plugins import LOADED, find_installed

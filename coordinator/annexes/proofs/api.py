@@ -21,9 +21,9 @@ from coordinator.api.options import FaultTexts, as_list, require_number, scenari
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.engines import ENGINES, Engine
-from coordinator.dependence.size import InexactError
 from coordinator.networks.base import Progress
 from coordinator.scenario.model import Scenario
+from coordinator.theory.dependence.size import InexactError
 from emunode.errors import ScenarioError
 
 METHODS: Final = ("auto", "cuts", "runs")

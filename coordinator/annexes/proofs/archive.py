@@ -19,6 +19,8 @@ from coordinator.execution.sinks import MemoryRun
 from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.execution.verify import recompute
 from coordinator.history.journal import COLUMNS, table
+from coordinator.history.stored.reading import read_bytes
+from coordinator.history.stored.writing import replacing
 from coordinator.planning.plan import Plan
 from coordinator.results.causality import drawn_effects
 from coordinator.results.claims import roots_of
@@ -27,8 +29,6 @@ from coordinator.results.deliveries import silent_sources
 from coordinator.results.structure import claimed_structure
 from coordinator.results.voting import COPY as ALTERED
 from coordinator.scenario.model import dump_scenario
-from coordinator.stored.reading import read_bytes
-from coordinator.stored.writing import replacing
 from emunode import __version__
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError

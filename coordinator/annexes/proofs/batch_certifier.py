@@ -20,17 +20,17 @@ from coordinator.annexes.proofs.certify import (
     RandomSample,
     rounds,
 )
-from coordinator.batch.draws import Struck
-from coordinator.batch.engine import batch_engine_of
-from coordinator.batch.point import PointEngine, why_messages
 from coordinator.campaigns.engines import disagreement, figures_of, sample_size
 from coordinator.campaigns.runner import SETTLING_SECONDS, check_workers
 from coordinator.campaigns.shrink import failed
 from coordinator.campaigns.trial_runner import Trial
-from coordinator.dependence.bit_rows import Indices
-from coordinator.dependence.size import InexactError
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.scenario.fault_sets import FaultSetSpec
+from coordinator.theory.batch.draws import Struck
+from coordinator.theory.batch.engine import batch_engine_of
+from coordinator.theory.batch.point import PointEngine, why_messages
+from coordinator.theory.dependence.bit_rows import Indices
+from coordinator.theory.dependence.size import InexactError
 from coordinator.theory.symmetry import Orbits
 from emunode.errors import RunError
 

@@ -18,6 +18,8 @@ import polars as pl
 
 from coordinator.annexes.proofs.certificate_archive import pack_certificate
 from coordinator.history.run_directory import temporary_folder
+from coordinator.history.stored.version import VERSION_KEY
+from coordinator.history.stored.writing import replace_file
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.fault_draws import FaultSites
@@ -25,8 +27,6 @@ from coordinator.scenario.fault_sets import SHORT, counts_in_words
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import stored_scenario
 from coordinator.scenario.plugins import plugin_flags
-from coordinator.stored.version import VERSION_KEY
-from coordinator.stored.writing import replace_file
 from coordinator.theory.threats import ThreatPart
 from coordinator.theory.tolerance import MessageClass, Tolerance
 from emunode import __version__

@@ -29,9 +29,9 @@ from coordinator.annexes.proofs.checker.reading import read_certificate
 from coordinator.annexes.proofs.checker.subject import Subject
 from coordinator.execution.verification import TooLargeError, UnreadableError, Verification
 from coordinator.history.journal import COLUMNS, sorted_records, table
+from coordinator.history.stored.reading import read_bytes
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_sets import FaultSetSpec, on_links
-from coordinator.stored.reading import read_bytes
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.kinds import FOREVER, KINDS, LinkFault, NodeFault
 from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Rank

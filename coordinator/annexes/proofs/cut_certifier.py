@@ -12,11 +12,11 @@ from coordinator.annexes.proofs.certificate import Certificate, Level
 from coordinator.annexes.proofs.certify import CertificateEngine, FailingTrial, level_of
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.trial_runner import Trial
-from coordinator.dependence.message_paths import paths_of
-from coordinator.dependence.size import InexactError
 from coordinator.planning.worst_faults import why_paths_vary
 from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_number
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
+from coordinator.theory.dependence.message_paths import paths_of
+from coordinator.theory.dependence.size import InexactError
 from coordinator.theory.least_faults import Strike, TooManyCasesError
 from coordinator.theory.survivors import MOST_WORK, survivors
 from coordinator.theory.symmetry import count_sets, symmetries

@@ -14,9 +14,9 @@ from coordinator.api.option_types import Options
 from coordinator.api.options import FaultTexts, as_list, scenario_of
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
-from coordinator.dependence.outages import outages_of
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_syntax import parse_faults
+from coordinator.theory.dependence.outages import outages_of
 from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError

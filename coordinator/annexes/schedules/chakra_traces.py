@@ -10,7 +10,7 @@ from zlib import MAX_WBITS, decompressobj
 from zlib import error as ZlibError  # noqa: N812  # it is an exception
 
 from coordinator.annexes.schedules.base import MOST_BYTES, MOST_OPERATIONS, MOST_RANKS, RefusedScheduleError
-from coordinator.stored.protobuf import (
+from coordinator.history.stored.protobuf import (
     Field,
     WireError,
     fields,
@@ -20,7 +20,7 @@ from coordinator.stored.protobuf import (
     unzigzag,
     whole_numbers,
 )
-from coordinator.stored.reading import read_bytes
+from coordinator.history.stored.reading import read_bytes
 from emunode.model import Rank
 
 FILE: Final = re.compile(r"(.*)\.(0|[1-9][0-9]{0,6})\.et")

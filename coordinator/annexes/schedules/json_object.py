@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator.annexes.schedules.base import MOST_OPERATIONS, RefusedScheduleError
-from coordinator.stored.reading import parse_json
+from coordinator.history.stored.reading import parse_json
 
 MOST_VALUES: Final = 4 * MOST_OPERATIONS
 """The most commas and opening brackets. Every value but the first of a bracket comes after a comma."""

@@ -15,7 +15,7 @@ from coordinator.annexes.schedules.base import (
     ScheduleFormat,
     ScheduleSource,
 )
-from coordinator.stored.reading import read_bytes
+from coordinator.history.stored.reading import read_bytes
 from emunode.model import Rank
 
 

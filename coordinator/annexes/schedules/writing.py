@@ -12,13 +12,13 @@ from coordinator.annexes.schedules.formats.msccl import msccl_file
 from coordinator.annexes.schedules.goal import goal_lines
 from coordinator.annexes.schedules.msccl_writer import MscclText
 from coordinator.annexes.schedules.registry import read_schedule
-from coordinator.dependence.losses import plain_algorithm
-from coordinator.dependence.schedule import Schedule, trace
-from coordinator.dependence.size import InexactError
 from coordinator.features.base import ResolvedRun
+from coordinator.history.stored.reading import exists
+from coordinator.history.stored.writing import replace_file
 from coordinator.reports.pictures import write_lines
-from coordinator.stored.reading import exists
-from coordinator.stored.writing import replace_file
+from coordinator.theory.dependence.losses import plain_algorithm
+from coordinator.theory.dependence.schedule import Schedule, trace
+from coordinator.theory.dependence.size import InexactError
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.errors import ScenarioError
 from emunode.model import FOLDING

@@ -17,11 +17,11 @@ from typing import Any, TextIO
 
 import trio
 
+from coordinator.history.stored.left_behind import Record, new_record
 from coordinator.networks.launchers.base import Launch, ProcessState
 from coordinator.planning.plan import Plan
 from coordinator.planning.resources import descriptors_per_host, memory_bytes
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.stored.left_behind import Record, new_record
 from emunode import __version__
 from emunode.errors import RunError
 from emunode.logging import log

@@ -11,11 +11,11 @@ from typing import TextIO
 
 import trio
 
+from coordinator.history.stored.left_behind import Record, digest_of, new_record, partial_of, read_records
+from coordinator.history.stored.reading import read_bytes
 from coordinator.networks.launchers.base import Launch
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import JoinEndpoint
-from coordinator.stored.left_behind import Record, digest_of, new_record, partial_of, read_records
-from coordinator.stored.reading import read_bytes
 from emunode.errors import RunError, ScenarioError
 from emunode.launched import JoinFile, job_join_file, join_text
 from emunode.runtime import MOST_TOKEN_BYTES

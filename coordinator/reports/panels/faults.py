@@ -7,7 +7,8 @@ import numpy as np
 from markupsafe import Markup
 
 from coordinator.history.run_directory import PROCESS_FAULT
-from coordinator.placements.base import place
+from coordinator.history.stored.reading import parse_json, read_text
+from coordinator.planning.placements.base import place
 from coordinator.reports.data import RunData
 from coordinator.reports.fault_table import LISTED_FAULTS
 from coordinator.reports.numbers import show
@@ -18,7 +19,6 @@ from coordinator.results import cut_off as results
 from coordinator.results.cut_off import LISTED_NODES, CutOff
 from coordinator.results.reasons import unserved_words
 from coordinator.scenario.durations import format_duration
-from coordinator.stored.reading import parse_json, read_text
 from emunode.errors import ScenarioError
 from emunode.terminal import first_of
 

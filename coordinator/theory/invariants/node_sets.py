@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.dependence.bit_rows import Bits, first_trials, packed, unpacked
+from coordinator.theory.dependence.bit_rows import Bits, first_trials, packed, unpacked
 
 Rows = Bits
 """By node, the packed bits of the sets."""

@@ -14,9 +14,9 @@ import trio
 
 from benchmarks.interleaved import interleave
 from benchmarks.record import Options, Row, Section
-from coordinator.batch.draws import BLOCK
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.trial_runner import TrialRunner
+from coordinator.theory.batch.draws import BLOCK
 
 MESSAGES, EXACT = "messages", "exact evaluator"
 

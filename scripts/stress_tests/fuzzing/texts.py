@@ -6,12 +6,12 @@ from typing import Any
 
 import tomli_w
 
+from coordinator.history.stored.reading import parse_toml
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import make_plan
 from coordinator.scenario import model as scenario
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.stored.reading import parse_toml
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import KINDS, LinkFault, NodeFault, field_names, from_record, to_record

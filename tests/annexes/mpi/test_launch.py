@@ -11,8 +11,8 @@ import pytest
 from coordinator.annexes.mpi import launch
 from coordinator.annexes.mpi.launch import network_of, run_mpi
 from coordinator.annexes.mpi.library import MpiLibrary
+from coordinator.cli.leftovers import leftovers
 from coordinator.history.run_directory import temporary_folder
-from coordinator.maintenance.leftovers import leftovers
 from emunode.errors import RunError
 from tests.annexes.mpi.support import needs_library, played_library, wrong_program
 from tests.command_line import environment, wait_until

@@ -13,14 +13,14 @@ import numpy as np
 from coordinator.annexes.proofs.archive import Packed, files_of, zipped
 from coordinator.annexes.proofs.certificate_archive import pack_certificate
 from coordinator.annexes.proofs.checker.check import verify_certificate
-from coordinator.batch.derived import derived_claims
 from coordinator.execution.drive import ExecutionResult
 from coordinator.execution.run import summarize
 from coordinator.history.journal import Journal, table
+from coordinator.history.stored.version import VersionError
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.scenario.model import dump_scenario
-from coordinator.stored.version import VersionError
+from coordinator.theory.batch.derived import derived_claims
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
 from tests.command_line import ROOT

@@ -10,10 +10,10 @@ from coordinator.annexes.proofs.batch_certifier import BitRowEngine
 from coordinator.annexes.proofs.certificate import Certificate
 from coordinator.annexes.proofs.certify import Certifier, MessageEngine, exhaustive_fault_sets
 from coordinator.campaigns.trial_runner import TrialResult
-from coordinator.dependence.size import InexactError
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory import symmetry
+from coordinator.theory.dependence.size import InexactError
 from emunode.errors import RunError, ScenarioError
 from tests.command_line import Call, fields
 

@@ -8,9 +8,9 @@ import pytest
 
 from coordinator.annexes.schedules.base import RefusedScheduleError, WrongScheduleError
 from coordinator.annexes.schedules.formats.msccl import msccl_file
-from coordinator.dependence.losses import losses
-from coordinator.dependence.outages import outages_of
 from coordinator.scenario.schedule_text import with_schedule
+from coordinator.theory.dependence.losses import losses
+from coordinator.theory.dependence.outages import outages_of
 from emunode.annexes.schedules.given_schedule import GivenHop, parse_given
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS

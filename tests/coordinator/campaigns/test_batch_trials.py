@@ -6,7 +6,6 @@ from unittest.mock import patch
 
 import pytest
 
-from coordinator.batch.draws import BLOCK
 from coordinator.campaigns import batch_trials, engines
 from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.counts import DrawBlock, total
@@ -17,6 +16,7 @@ from coordinator.campaigns.statistics import half_width_of
 from coordinator.campaigns.store import RECORDS, FinishedTrials, Store, read_grid
 from coordinator.campaigns.tables import Row, rows
 from coordinator.campaigns.trial_runner import TrialResult
+from coordinator.theory.batch.draws import BLOCK
 from emunode.algorithms.star.edge_disjoint import DisjointTreesBroadcast
 from emunode.errors import RunError, ScenarioError
 from tests.command_line import fields

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.stored.left_behind import TEMPORARY, Record, new_record
+from coordinator.history.stored.left_behind import TEMPORARY, Record, new_record
 from emunode.errors import RunError
 from tests.command_line import Call, Start
 from tests.coordinator.cli.conftest import Examine
@@ -74,7 +74,7 @@ def test_a_finished_run_leaves_no_note(call: Call, tmp_path: Path) -> None:
 def test_clean_removes_what_a_killed_reproduction_left(
     call: Call, examine: Examine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coordinator.maintenance.leftovers.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("coordinator.cli.leftovers.gettempdir", lambda: str(tmp_path))
     left = tmp_path / f"coordinator-reproduce-{ended_process()}-abc"
     (left / "1").mkdir(parents=True)
     others = [tmp_path / f"{TEMPORARY}{os.getpid()}-x", tmp_path / "coordinator-reproduce-notes"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.maintenance import doctor
+from coordinator.cli import doctor
 from tests.command_line import Call
 from tests.coordinator.cli.conftest import Examine
 

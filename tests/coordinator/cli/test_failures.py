@@ -31,7 +31,7 @@ Replace = Callable[[Callable[[], object]], None]
 @pytest.fixture
 def replace_doctor(monkeypatch: pytest.MonkeyPatch) -> Replace:
     """Replace what `coordinator doctor` does."""
-    return lambda replacement: monkeypatch.setattr("coordinator.maintenance.doctor.examine", replacement)
+    return lambda replacement: monkeypatch.setattr("coordinator.cli.doctor.examine", replacement)
 
 
 def raising(error: BaseException) -> Callable[..., None]:

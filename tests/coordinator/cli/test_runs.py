@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.api.console import PlainConsole
 from coordinator.cli import render, runs
-from coordinator.stored.writing import replace_file
+from coordinator.history.stored.writing import replace_file
 from tests.command_line import Call, command, run_process
 from tests.coordinator.cli.test_clean import ended_process
 
@@ -149,7 +149,7 @@ def test_clean_removes_what_was_half_written_elsewhere(call: Call, tmp_path: Pat
     target = tmp_path / "far" / "run.prom"
     replace_file(target, "old")
     halted = (
-        "import os, signal; from pathlib import Path; from coordinator.stored.writing import replace_file; "
+        "import os, signal; from pathlib import Path; from coordinator.history.stored.writing import replace_file; "
         "Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
         f"replace_file(Path({str(target)!r}), 'new')"
     )

@@ -262,7 +262,7 @@ def test_an_unreadable_file_is_a_finding(copy: Callable[[str], Path], monkeypatc
         raise PermissionError(13, "Permission denied", str(path))
 
     path = copy("tree")
-    monkeypatch.setattr("coordinator.stored.reading.read_bytes", refuse)
+    monkeypatch.setattr("coordinator.history.stored.reading.read_bytes", refuse)
     assert verify(path).findings == ["summary.json: it cannot be read: Permission denied"]
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from coordinator.batch.exactness import why_untraceable
 from coordinator.cli.result import show_result
 from coordinator.execution.sinks import FinishedRun
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.registry import FEATURES, active_features
 from coordinator.scenario.model import Scenario
+from coordinator.theory.batch.exactness import why_untraceable
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Assumption, Claim, UnknownMetricError
 from emunode.errors import RegistrationError, ScenarioError

@@ -10,9 +10,9 @@ from resource import RLIMIT_AS, getrlimit, setrlimit
 
 import pytest
 
+from coordinator.cli.leftovers import leftovers
 from coordinator.history.run_directory import TAIL_BYTES, RunDirectory
-from coordinator.maintenance.leftovers import leftovers
-from coordinator.stored.left_behind import PARTIAL
+from coordinator.history.stored.left_behind import PARTIAL
 from emunode.errors import ScenarioError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")

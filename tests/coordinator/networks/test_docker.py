@@ -20,13 +20,13 @@ from typing import Any, TypeVar
 
 import pytest
 
+from coordinator.cli.leftovers import leftovers
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
-from coordinator.maintenance.leftovers import leftovers
+from coordinator.history.stored.left_behind import new_record
 from coordinator.networks.launchers import docker
 from coordinator.networks.registry import make_network
 from coordinator.planning.feasibility import require_possible
-from coordinator.stored.left_behind import new_record
 from emunode import __version__
 from emunode.errors import RunError
 from tests.command_line import ROOT, SECONDS, Call, Ended, Start, command, fields, flags, run_process

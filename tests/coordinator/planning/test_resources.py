@@ -6,10 +6,10 @@ import sys
 import pytest
 
 import coordinator as tb
-from coordinator.dependence.losses import HOP_BYTES, MOST_HOPS, losses
-from coordinator.dependence.outages import THROUGHOUT, Outages
 from coordinator.planning.feasibility import describe_needs
 from coordinator.planning.resources import BYTES_PER_DELIVERY, hops, least_average_distance, memory_bytes
+from coordinator.theory.dependence.losses import HOP_BYTES, MOST_HOPS, losses
+from coordinator.theory.dependence.outages import THROUGHOUT, Outages
 from emunode.topologies.base import breadth_first_distances
 from emunode.topologies.registry import parse_topology, small_examples
 from tests.scenarios import Case

@@ -5,16 +5,16 @@ import re
 import numpy as np
 import pytest
 
-from coordinator.batch.draws import Draws
-from coordinator.batch.engine import batch_engine_of
-from coordinator.batch.point import PointEngine
 from coordinator.campaigns.grid import Grid
 from coordinator.planning import worst_faults
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, set_count
 from coordinator.scenario.fault_sets import parse_fault_sets
+from coordinator.theory.batch.draws import Draws
+from coordinator.theory.batch.engine import batch_engine_of
+from coordinator.theory.batch.point import PointEngine
 from emunode.errors import ScenarioError
-from tests.coordinator.batch.support import run
+from tests.coordinator.theory.batch.support import run
 from tests.scenarios import Case
 
 CASES = [

@@ -9,12 +9,12 @@ from random import Random
 import polars as pl
 import pytest
 
-from coordinator.batch.exactness import why_inexact
 from coordinator.live.theory import Predictor
 from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import parse_fault_sets
+from coordinator.theory.batch.exactness import why_inexact
 from coordinator.theory.reliability import Expected, expected_delivery_ratio
 from emunode.errors import ScenarioError
 from emunode.faults.byzantine import ByzantineFault, Sending, Treatment
@@ -23,8 +23,8 @@ from emunode.faults.kinds import FOREVER, KINDS, Hang, LinkFault
 from emunode.faults.transit import LinkTransit
 from emunode.model import FaultKnowledge, Step
 from emunode.registry import register
-from tests.coordinator.batch.support import RATES, compare
 from tests.coordinator.campaigns.test_batch_trials import done, figures, grid_of
+from tests.coordinator.theory.batch.support import RATES, compare
 from tests.scenarios import Case
 from tests.support import run_and_draw
 from tests.watch_support import Script, run_quietly, star_plan

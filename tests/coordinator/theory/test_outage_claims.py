@@ -1,6 +1,6 @@
 """Claims under outages: promises by the number of faults, deliveries by the schedule, and bounds."""
 
-from coordinator.dependence.outages import THROUGHOUT, Outages
+from coordinator.theory.dependence.outages import THROUGHOUT, Outages
 from coordinator.theory.outage_claims import claims_with_outages
 from emunode.algorithms.base import Algorithm
 from tests.scenarios import Case

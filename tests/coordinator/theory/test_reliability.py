@@ -12,13 +12,13 @@ import trio
 
 from coordinator.campaigns.statistics import outside
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
-from coordinator.dependence.schedule import trace
-from coordinator.dependence.size import MOST_STEPS
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_draws import FaultSites, draw, every_set
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
+from coordinator.theory.dependence.schedule import trace
+from coordinator.theory.dependence.size import MOST_STEPS
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.kinds import Down, Fault, Loss

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.dependence.message_paths import paths_of
-from coordinator.dependence.outages import Outages
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import parse_fault_sets
+from coordinator.theory.dependence.message_paths import paths_of
+from coordinator.theory.dependence.outages import Outages
 from coordinator.theory.threats import ThreatenedMessages, Threats, parts_of
 from emunode.model import Rank
 from tests.scenarios import Case

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from coordinator.dependence.message_paths import paths_of
 from coordinator.planning.plan import Plan
+from coordinator.theory.dependence.message_paths import paths_of
 from coordinator.theory.votes import Ballot, ballots, vote_claims
 from emunode.algorithms.base import Dependence
 from emunode.algorithms.claims import Claim

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from coordinator.annexes.exports.traces.events import PacketSpan, TraceEvents, TraceMark
-from coordinator.stored.protobuf import part, whole
+from coordinator.history.stored.protobuf import part, whole
 from emunode.model import Port, Rank
 from emunode.timed.cost_model import NANO
 

@@ -7,8 +7,8 @@ from typing import Final
 from coordinator.annexes.exports.traces.chrome import chrome_trace
 from coordinator.annexes.exports.traces.events import TraceEvents
 from coordinator.annexes.exports.traces.perfetto import perfetto_trace
+from coordinator.history.stored.writing import replace_file
 from coordinator.reports.data import RunData
-from coordinator.stored.writing import replace_file
 from emunode.errors import ScenarioError
 
 TRACES: Final[Mapping[str, Callable[[TraceEvents], Iterator[bytes]]]] = {

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.execution.verification import UnreadableError, Verification
+from coordinator.history.stored.reading import RefusedError, parse_json, read_text
+from coordinator.history.stored.version import VERSION_KEY, require_version
 from coordinator.history.stored_run import unknown_keys
-from coordinator.stored.reading import RefusedError, parse_json, read_text
-from coordinator.stored.version import VERSION_KEY, require_version
 
 FORMAT: Final = "coordinator-certificate"
 MOST_BYTES: Final = 64 * 2**20

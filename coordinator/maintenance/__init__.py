@@ -1,1 +1,0 @@
-"""Checks of this machine, and the leftovers of killed runs."""
