@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from documentation.gallery import listing, read_gallery
-from reference_pages.architecture import draw_architecture
+from reference_pages.architecture import architecture_page, draw_architecture
 from reference_pages.collectives import ALGORITHMS, draw_collective
 from reference_pages.fold_trees import draw_fold_tree
 from reference_pages.interfaces import interfaces_page
@@ -29,6 +29,7 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "docs/reference/algorithms.md": algorithms_page,
     "docs/reference/faults.md": faults_page,
     "docs/reference/interfaces.md": interfaces_page,
+    "docs/explanation/architecture.md": architecture_page,
     "docs/pictures/architecture.svg": draw_architecture,
     "docs/pictures/fold-tree-ring.svg": lambda: draw_fold_tree("ring"),
     "docs/pictures/fold-tree-doubling.svg": lambda: draw_fold_tree("recursive doubling"),

@@ -1,17 +1,48 @@
-"""The import order as a drawing: the table of tests/test_layers.py, lower layers at the bottom."""
+"""The import order as a drawing and as lists: the table of tests/test_layers.py, lower layers at the bottom."""
 
+import ast
+import re
 import runpy
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
-TABLE: Final = Path(__file__).resolve().parents[2] / "tests" / "test_layers.py"
+ROOT: Final = Path(__file__).resolve().parents[2]
+TABLE: Final = ROOT / "tests" / "test_layers.py"
+PAGE: Final = ROOT / "docs" / "explanation" / "architecture.md"
+LISTS: Final = re.compile(r"(<!-- folders: [^\n]*-->\n).*(<!-- end of folders -->)", re.DOTALL)
 BOX: Final = (118, 34)
 GAP: Final = (16, 46)
 COLOURS: Final = {"emunode": "#dbeafe", "coordinator": "#dcfce7"}
 STYLE: Final = "text{font:13px sans-serif;text-anchor:middle;dominant-baseline:central}path{stroke:#9ca3af;fill:none}"
+
+
+def architecture_page() -> str:
+    """Return the page with its lists as the code is now; the text between them is written by hand."""
+    below: Mapping[str, set[str]] = runpy.run_path(str(TABLE))["BELOW"]
+    units = [unit for unit in below if "." in unit and not unit.endswith("__main__")]
+    annexes = [unit for unit in units if ".annexes." in unit]
+    lists = [
+        _listed(f"part of `{package}`", [unit for unit in units if unit.startswith(f"{package}.") and unit not in annexes])
+        for package in ("emunode", "coordinator")
+    ]
+    lists.append(_listed("annex", annexes))
+    return LISTS.sub(lambda found: found[1] + "\n" + "\n".join(lists) + "\n" + found[2], PAGE.read_text(encoding="utf-8"))
+
+
+def _listed(heading: str, units: Sequence[str]) -> str:
+    """Return a table of folders and modules with the first sentence of each."""
+    rows = [f"| `{unit.replace('.', '/')}` | {_first_sentence(unit)} |\n" for unit in sorted(units)]
+    return f"| {heading} | content |\n|---|---|\n" + "".join(rows)
+
+
+def _first_sentence(unit: str) -> str:
+    path = ROOT.joinpath(*unit.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 
 
 def draw_architecture() -> str:
