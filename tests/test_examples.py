@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, SECONDS, run_process
 
 EXAMPLES = ROOT / "examples"
@@ -78,6 +79,7 @@ RUN = "import runpy, sys; sys.argv[0:1] = []; runpy.run_path(sys.argv[0], run_na
 """Executes a script in a process that may have imported this project already."""
 
 
+@needs_every_annex
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_run(script: Path, tmp_path: Path) -> None:
     ended = run_process(tmp_path, [sys.executable, "-c", RUN, script, "written"])

@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from emunode.faults.kinds import Fault
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT
 
 
@@ -345,6 +346,7 @@ def test_no_two_modules_import_each_other() -> None:
     assert circles({"a": "from b import c", "b": "import a", "d": "import b"}) == [("a", "b")]
 
 
+@needs_every_annex
 def test_modules_that_name_kinds_of_fault_still_do() -> None:
     """A module that asks for effects by now leaves the list."""
     sources = {name: path.read_text(encoding="utf-8") for name, path in modules() if name in NAME_KINDS}

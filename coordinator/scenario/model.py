@@ -26,6 +26,7 @@ from pydantic import (
     create_model,
 )
 
+from coordinator.annexes import require_installed
 from coordinator.scenario.added_options import ADDED, TAKEN, AddedOptions
 from coordinator.scenario.drivers import DRIVERS, driver_name
 from coordinator.scenario.durations import format_duration, parse_duration
@@ -444,6 +445,7 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
     model = scenario_model()
     for key in values:
         if key not in OPTIONS:
+            require_installed(f"--{key.replace('_', '-')}")
             near = get_close_matches(key, OPTIONS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(OPTIONS)}"
             raise ScenarioError("scenario", key, f"there is no such key; {hint}")

@@ -25,11 +25,15 @@ def architecture_page() -> str:
     units = [unit for unit in below if "." in unit and not unit.endswith("__main__")]
     annexes = [unit for unit in units if ".annexes." in unit]
     lists = [
-        _listed(f"part of `{package}`", [unit for unit in units if unit.startswith(f"{package}.") and unit not in annexes])
+        _listed(
+            f"part of `{package}`", [unit for unit in units if unit.startswith(f"{package}.") and unit not in annexes]
+        )
         for package in ("emunode", "coordinator")
     ]
     lists.append(_listed("annex", annexes))
-    return LISTS.sub(lambda found: found[1] + "\n" + "\n".join(lists) + "\n" + found[2], PAGE.read_text(encoding="utf-8"))
+    return LISTS.sub(
+        lambda found: found[1] + "\n" + "\n".join(lists) + "\n" + found[2], PAGE.read_text(encoding="utf-8")
+    )
 
 
 def _listed(heading: str, units: Sequence[str]) -> str:

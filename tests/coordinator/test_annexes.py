@@ -42,20 +42,25 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     merged.cache_clear()
 
 
-@pytest.mark.parametrize("name", installed())
+@pytest.mark.parametrize("name", BELONGS)
 def test_the_table_names_what_an_annex_adds(name: str) -> None:
+    if name not in installed():
+        pytest.skip(f"without the annex {name}")
     assert set(BELONGS[name]) == names_of(installed()[name])
     assert all(callable(load(target)) for target in targets_of(installed()[name]))
 
 
 def test_every_folder_is_an_annex_with_a_page() -> None:
     folders = {path.name for path in FOLDER.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders == {*installed()}
+    assert folders >= {*installed()}
+    assert folders <= {*BELONGS}
     assert all((FOLDER / name / "README.md").is_file() for name in folders)
 
 
-@pytest.mark.parametrize("name", installed())
+@pytest.mark.parametrize("name", BELONGS)
 def test_registering_imports_nothing_of_the_annex(name: str) -> None:
+    if name not in installed():
+        pytest.skip(f"without the annex {name}")
     tree = ast.parse((FOLDER / name / "__init__.py").read_text())
     imported = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     assert imported == ["from coordinator.annexes import Annex"]

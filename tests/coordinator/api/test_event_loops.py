@@ -17,6 +17,7 @@ import trio
 
 import coordinator as tb
 from coordinator import aio
+from tests.annex_support import needs_every_annex
 
 
 def run_once(messages: int = 3, **options: Any) -> str:
@@ -176,6 +177,7 @@ async def test_a_cancelled_call_ends_its_hosts(tmp_path: Path) -> None:
     assert tb.Run.read(tmp_path / "run").undecided == "interrupted"
 
 
+@needs_every_annex
 async def test_async_calls_raise_the_same_errors() -> None:
     with pytest.raises(tb.ScenarioError):
         await aio.network("star:3").broadcast("greedy-trees")

@@ -17,6 +17,7 @@ from coordinator.api.options import NOT_OPTIONS
 from coordinator.scenario.model import OPTIONS
 from emunode import errors
 from emunode.model import Collective
+from tests.annex_support import needs_every_annex
 
 HEAVY: Final = ("polars", "numpy", "trio", "pydantic", "networkx", "rich", "asyncio")
 
@@ -42,6 +43,7 @@ def test_every_exception_is_public() -> None:
     assert ours <= set(coordinator.__all__)
 
 
+@needs_every_annex
 def test_type_checkers_see_names_resolved_at_run_time() -> None:
     guarded = next(node for node in ast.parse(inspect.getsource(coordinator)).body if isinstance(node, ast.If))
     imports = [node for node in guarded.body if isinstance(node, ast.ImportFrom)]
@@ -51,6 +53,7 @@ def test_type_checkers_see_names_resolved_at_run_time() -> None:
     assert declared == {name: getattr(coordinator, name) for name in coordinator.__all__}
 
 
+@needs_every_annex
 @pytest.mark.parametrize("network", [Network, aio.Network], ids=["blocking", "async"])
 def test_a_network_has_a_declared_method_per_collective(network: type) -> None:
     # Messages come from schedule files alone.
@@ -64,10 +67,12 @@ def test_a_network_has_a_declared_method_per_collective(network: type) -> None:
         assert "redundancy: trees that carry each message" in (inspect.getdoc(getattr(network, name)) or "")
 
 
+@needs_every_annex
 def test_options_are_the_fields_of_a_scenario() -> None:
     assert set(Options.__annotations__) | set(NOT_OPTIONS) == set(OPTIONS)
 
 
+@needs_every_annex
 def test_the_async_form_has_the_same_functions() -> None:
     assert {"campaign", "certify", "compare", "network", "reproduce", "sweep", "verify"} <= set(aio.__all__)
     functions = {name for name in coordinator.__all__ if inspect.isfunction(getattr(coordinator, name))}

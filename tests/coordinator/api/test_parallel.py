@@ -15,6 +15,7 @@ import pytest
 
 import coordinator as tb
 from coordinator import aio
+from tests.annex_support import needs_every_annex
 from tests.command_line import Ended, Running, run_process
 
 PLUGIN = Path("docs/extend/topology.md").read_text().partition("```python")[2].partition("```")[0]
@@ -122,6 +123,7 @@ def test_a_child_that_was_forked_before_can_run(tmp_path: Path) -> None:
     assert python(tmp_path, FORK, "nothing").out.strip() == "holds"
 
 
+@needs_every_annex
 def test_every_entry_is_refused_in_a_forked_child(tmp_path: Path) -> None:
     done = python(
         tmp_path,

@@ -16,6 +16,7 @@ from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Recover
+from tests.annex_support import needs_every_annex
 from tests.command_line import Call
 
 TIMED = {"clock": "timed", "startup": "1ms", "per_byte": 0}
@@ -145,6 +146,7 @@ def test_a_timed_campaign_is_stored_resumed_and_printed(call: Call, tmp_path: Pa
     assert len((tmp_path / "c" / "processes.csv").read_text().splitlines()) == 4
 
 
+@needs_every_annex
 def test_timed_trials_run_in_memory_only() -> None:
     base = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "local", **TIMED}
     with pytest.raises(ScenarioError, match="use --driver memory"):

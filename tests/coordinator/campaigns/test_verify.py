@@ -15,6 +15,7 @@ import coordinator as tb
 from coordinator.campaigns.grid import Grid
 from coordinator.cli.invoke import main
 from emunode import __version__
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, Call
 from tests.support import forget_plugins
 
@@ -50,6 +51,7 @@ STATEMENTS = {
 }
 
 
+@needs_every_annex
 @pytest.mark.parametrize("name", LINES)
 def test_true_campaigns_and_sweeps_verify(name: str, folders: dict[str, Path], call: Call) -> None:
     ended = call("verify", folders[name])
@@ -231,6 +233,7 @@ def test_pages_of_another_version_are_not_checked(copy: Callable[[str], Path], c
         assert call("verify", folder).status == 1
 
 
+@needs_every_annex
 def test_runs_of_a_smaller_sweep_in_the_same_folder_are_noted(copy: Callable[[str], Path], call: Call) -> None:
     folder = copy("sweep")
     assert call("sweep --topology star:4 --algorithm edt --out", folder).status == 0

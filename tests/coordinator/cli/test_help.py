@@ -11,6 +11,7 @@ import pytest
 from coordinator.cli.app import COMMANDS, app
 from emunode import __version__
 from emunode.annexes import load
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, Call
 from tests.coordinator.cli.conftest import help_of
 
@@ -23,6 +24,7 @@ def examples(command: str) -> list[list[str]]:
     return [shlex.split(line) for line in text.replace("\\\n", "").splitlines() if line.strip()]
 
 
+@needs_every_annex
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_two_examples_that_parse(command: str) -> None:
     lines = examples(command)

@@ -9,6 +9,7 @@ import pytest
 from coordinator.campaigns import sweep as sweeps
 from coordinator.campaigns.sweep import ROWS
 from emunode import __version__
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, Call
 from tests.support import forget_plugins
 
@@ -37,6 +38,7 @@ def test_runs_without_a_number_are_left_out(call: Call) -> None:
     assert call("verify out").status == 0
 
 
+@needs_every_annex
 def test_the_command_writes_table_chart_and_page(call: Call, tmp_path: Path) -> None:
     ended = call(f"{STARS} --metric steps --out out")
     assert ended.status == 0

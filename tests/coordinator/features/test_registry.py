@@ -23,6 +23,7 @@ from emunode.faults.timeline import FaultTimeline
 from emunode.model import CollectiveSpec, PortModel
 from emunode.registry import register
 from emunode.topologies.base import Topology
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT
 from tests.scenarios import Case
 from tests.support import run_scenario
@@ -184,6 +185,7 @@ READS = {
 """Reads of settings of protocols by module of the core, but features and `emunode/protocols`. They may only become fewer."""
 
 
+@needs_every_annex
 def test_features_alone_read_the_settings_of_protocols() -> None:
     settings = {*FEATURES} & {*CollectiveSpec._fields} | {"asks"}
     assert {"reliable", "detection", "repair", "agreement"} < settings

@@ -19,6 +19,7 @@ from coordinator.scenario.option import Option
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.registry import recorded, register, withdraw
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, Call, command, fields, fresh, run_process
 from tests.support import forget_plugins
 
@@ -170,6 +171,7 @@ def test_two_records_have_no_option_in_common() -> None:
     withdraw(additions)
 
 
+@needs_every_annex
 def test_added_options_hide_no_flag_of_a_command() -> None:
     collections = [app[name].assemble_argument_collection() for name in WITH_OPTIONS]
     shown = {name for arguments in collections for argument in arguments for name in argument.names}

@@ -27,6 +27,7 @@ from coordinator.scenario.networks import keep_network, load_topology, network_o
 from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.table import TableTopology
+from tests.annex_support import needs_every_annex
 from tests.support import GOLDEN
 
 WORDS = {
@@ -241,6 +242,7 @@ def test_a_byte_order_mark_is_no_part_of_a_label(tmp_path: Path) -> None:
         assert [topology.label(rank) for rank in topology.ranks()] == ["a", "b"]
 
 
+@needs_every_annex
 @pytest.mark.parametrize(
     ("labels", "remark"),
     [

@@ -16,7 +16,10 @@ from coordinator.history.stored.version import is_readable, minor_version, requi
 from coordinator.reports.index_page import index_page
 from emunode import __version__
 from emunode.errors import ScenarioError
+from tests.annex_support import needs_every_annex
 from tests.command_line import Call
+
+pytestmark = needs_every_annex  # every kind of stored thing
 
 MAJOR, MINOR, PATCH = (int(number) for number in __version__.split("."))
 LATER = f"{MAJOR}.{MINOR + 1}.0"
