@@ -155,6 +155,9 @@ def _grade_python(server: SubmissionServer, options: GradeOptions, progress: Pro
             loading.add([str(process.problem)])
             return subjects
         problems = [each for one in loaded.algorithms for each in undeclared(one)]
+        families = {ANY_FAMILY, *FAMILIES, *loaded.families}
+        strange = {one.key[0] for one in loaded.algorithms} - families
+        problems += [f"no family of networks is called {family!r:.80}" for family in sorted(strange)]
         if not (loaded.algorithms or loaded.families or loaded.trees):
             problems.append(
                 "it registers nothing: decorate a class with emunode.registry.register, or define parent(label, tree)"
