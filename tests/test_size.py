@@ -21,8 +21,8 @@ from tests.command_line import ROOT
 LIMITS: Final = {
     "core": 348_000,
     "annexes": 162_000,
-    "tests": 372_000,
-    "scripts": 45_000,
+    "tests": 372_400,
+    "scripts": 45_300,
     "modules of the core": 494,
     "late imports": 101,
     "longest function of the command line": 112,

@@ -38,15 +38,20 @@ def architecture_page() -> str:
 
 def _listed(heading: str, units: Sequence[str]) -> str:
     """Return a table of folders and modules with the first sentence of each."""
-    rows = [f"| `{unit.replace('.', '/')}` | {_first_sentence(unit)} |\n" for unit in sorted(units)]
+    rows = [f"| `{_file(unit).relative_to(ROOT)}` | {_first_sentence(unit)} |\n" for unit in sorted(units)]
     return f"| {heading} | content |\n|---|---|\n" + "".join(rows)
 
 
 def _first_sentence(unit: str) -> str:
-    path = ROOT.joinpath(*unit.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    file = _file(unit) / "__init__.py" if _file(unit).is_dir() else _file(unit)
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
+
+
+def _file(unit: str) -> Path:
+    """Return the folder or the file of a row of the table."""
+    path = ROOT.joinpath(*unit.split("."))
+    return path if path.is_dir() else path.with_suffix(".py")
 
 
 def draw_architecture() -> str:

@@ -20,7 +20,7 @@ from coordinator.scenario.plugins import load_plugins
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.registry import recorded, register, withdraw
 from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Call, command, fields, fresh, run_process
+from tests.command_line import ROOT, Ended, command, fields, fresh, run_process
 from tests.support import forget_plugins
 
 PLUGIN = ROOT / "tests" / "plugins" / "either_end.py"
@@ -43,16 +43,18 @@ def loaded(**values: object) -> Scenario:
     return make_scenario({**BASE, "plugin": load_plugins([str(PLUGIN)]), **values})
 
 
-def test_hosts_receive_an_added_option(call: Call, tmp_path: Path) -> None:
+def test_hosts_receive_an_added_option(tmp_path: Path) -> None:
+    def call(line: str) -> Ended:  # a process reads the flags of plug-ins before it parses its own
+        return run_process(tmp_path, fresh(command(f"coordinator {line}")))
+
     both = f"{RUN} --end low"
     here = call(f"{both} --driver memory").data
     sockets = call(f"{both} --driver local --ranks-per-host 4 --out there").data
     assert here["journal_hash"] == sockets["journal_hash"] != call(f"{RUN} --driver memory").data["journal_hash"]
     assert tomllib.loads((tmp_path / "there" / "scenario.toml").read_text())["end"] == "low"
     assert call("verify there --plugin there/plugins/either_end.py").status == 0
-    forget_plugins()
     assert call("run there/scenario.toml --json").status == 2
-    again = call("run there/scenario.toml --plugin there/plugins/either_end.py --json").data
+    again = call("run there/scenario.toml --plugin there/plugins/either_end.py --end low --json").data
     assert again["journal_hash"] == here["journal_hash"]
 
 
