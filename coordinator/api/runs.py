@@ -461,7 +461,7 @@ def _execute(
 
 def run_of(result: RunResult | MemoryRun) -> Run:
     """Return the run that has just ended."""
-    return Run(None if isinstance(result, MemoryRun) else read_run(result.path), result)
+    return Run(None if isinstance(result, MemoryRun) else read_run(result.path, own=True), result)
 
 
 def _data_of(result: MemoryRun, summary: dict[str, Any], scenario: dict[str, Any]) -> RunData:

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 from coordinator.campaigns.engines import ENGINES, LEAST_SAMPLE, sample_size
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, fault_free_latency, plan_trials
+from coordinator.planning.bounds import why_too_large
+from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import Plan, run_time_of
 from coordinator.planning.worst_faults import worst_set
 from coordinator.scenario.declared_network import AS_DECLARED
@@ -158,9 +160,21 @@ class Grid:
             raise ScenarioError("vary", "redundancy", f"no trials are left: {self.left_out[0]}")
         return variants
 
+    def why_too_large(self) -> str | None:
+        """Return why the grid of a stored campaign is not planned; None if it is small enough. Nothing is built."""
+        for values in product(*self.vary.values()):
+            scenario = make_scenario({**self.base, **dict(zip(self.vary, values, strict=True))})
+            if reason := why_too_large(scenario):
+                return reason
+        return None
+
     def check(self) -> None:
-        """Draw one set per point and variant, so that errors show before anything runs."""
+        """Draw one set per point and variant, so that errors show before anything runs.
+
+        RunError if this machine cannot run a variant.
+        """
         for at, variant in enumerate(self.variants):
+            require_possible(variant.plan)
             for point in range(len(self.points)):
                 # One draw per cell: it fails where a point needs more places than there are.
                 for number in self.numbers(point, at)[:1]:

@@ -144,13 +144,8 @@ class Store(FinishedTrials):
             if not known.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                 raise ScenarioError("out", str(folder), "it exists and is not a campaign folder")
             folder.mkdir(parents=True, exist_ok=True)
-            # Trials of another grid would be counted as trials of this one.
-            if known.exists() and read_grid_file(folder).get("fingerprint") != fingerprint:
-                raise ScenarioError(
-                    "out",
-                    str(folder),
-                    "it holds a campaign of another grid or scenario; nothing was changed. Use another folder",
-                )
+            if known.exists():
+                require_same_grid(folder, fingerprint, "out")
             # Unbuffered: a record is with the kernel as soon as `write` returns, so a kill loses none.
             self._file = os.fdopen(open_to_append(folder / RECORDS), "ab+", buffering=0)
             self._lock()
@@ -315,6 +310,13 @@ def read_grid_file(folder: Path) -> Mapping[str, Any]:
         raise ScenarioError("resume", str(folder), f"no campaign to resume: {GRID}: {error.strerror}") from None
     except ValueError as error:
         raise ScenarioError("resume", str(folder), f"no campaign to resume: {GRID}: {error}") from None
+
+
+def require_same_grid(folder: Path, fingerprint: str, field: str) -> None:
+    """Refuse a folder whose trials would be counted as trials of another grid: ScenarioError (`field`)."""
+    if read_grid_file(folder).get("fingerprint") != fingerprint:
+        reason = "it holds a campaign of another grid or scenario; nothing was changed. Use another folder"
+        raise ScenarioError(field, str(folder), reason)
 
 
 def read_grid(folder: Path) -> Grid:

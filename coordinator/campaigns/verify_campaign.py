@@ -30,7 +30,6 @@ from coordinator.campaigns.store import (
     read_grid_file,
 )
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
-from coordinator.execution.untrusted import require_verifiable
 from coordinator.execution.verification import (
     MOST_FINDINGS,
     TooLargeError,
@@ -41,7 +40,6 @@ from coordinator.execution.verification import (
 )
 from coordinator.history.stored.reading import RefusedError
 from coordinator.history.stored_run import unknown_keys
-from coordinator.scenario.model import make_scenario
 from emunode.errors import EmulatorError, RunError
 from emunode.terminal import plural
 
@@ -85,6 +83,7 @@ class _Records:
         _require_small(grid)
         if values.get("fingerprint") != grid.fingerprint:
             self._findings.append(f"{GRID}: its fingerprint is not the one of its grid, {grid.fingerprint}")
+            return None
         store = FinishedTrials(grid, self._folder)
         try:
             load_records(store, self._folder / RECORDS, self._see)
@@ -232,8 +231,8 @@ def _require_small(grid: Grid) -> None:
     """Refuse a grid that would take too long to check, before its networks are built."""
     if prod(map(len, grid.vary.values())) > MOST_VARIANTS or len(grid.points) > MOST_VARIANTS:
         raise TooLargeError(f"{GRID}: more than {MOST_VARIANTS:,} variants or points")
-    for values in product(*grid.vary.values()):
-        require_verifiable(make_scenario({**grid.base, **dict(zip(grid.vary, values, strict=True))}))
+    if reason := grid.why_too_large():
+        raise TooLargeError(f"{GRID}: {reason}")
 
 
 def _words(value: object) -> str:

@@ -19,7 +19,7 @@ from coordinator.campaigns.paired import paired_rows
 from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.statistics import findings_per_hour
-from coordinator.campaigns.store import read_grid
+from coordinator.campaigns.store import read_grid, require_same_grid
 from coordinator.campaigns.tables import Row
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
@@ -115,6 +115,9 @@ def campaign(  # noqa: PLR0913  # its flags
         named = name_again(given, refusal)
         grid, folder = read_grid(resume), resume
         require_same(named, {**grid.base, **grid.vary})
+        if reason := grid.why_too_large():
+            raise ScenarioError("resume", str(resume), f"its grid asks for {reason}")
+        require_same_grid(resume, grid.fingerprint, "resume")
     else:
         grid = make_grid(values_from(scenario, flags), vary or [], faults, trials, precision, engine)
         folder = out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")

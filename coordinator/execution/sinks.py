@@ -279,7 +279,7 @@ def _draw(directory: RunDirectory) -> str | None:
     try:
         from coordinator.reports.run_report import write_report  # noqa: PLC0415  # spares every other command its imports
 
-        write_report(directory.path, name=directory.final.name, thorough=False)
+        write_report(directory.path, name=directory.final.name, thorough=False, own=True)
     except Exception as error:
         described = f"{type(error).__name__}: {error}"
         with (directory.path / "log.jsonl").open("a", encoding="utf-8") as file, logging_to(file):

@@ -20,20 +20,15 @@ from coordinator.history.stored_run import (
     read_scenario_file,
     unknown_keys,
 )
+from coordinator.planning.bounds import MOST_MESSAGES, why_too_large
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
-from coordinator.scenario.networks import network_of
 from emunode.errors import ScenarioError
-from emunode.model import ROOTLESS
 
 MOST_TABLE_BYTES = 2 * 2**30
 MOST_ROWS = 5_000_000
 """Most rows of a journal that is verified."""
-MOST_NODES = 500_000
-MOST_MESSAGES = 20_000_000
-"""Most messages, times their pieces and trees, of a run that is verified."""
-MOST_FAULTS = 10_000
 JOURNAL_SCHEMA = {name: pl.Int16 if name == "port" else OUTCOMES if name == "outcome" else pl.Int32 for name in COLUMNS}
 TIMELINE_SCHEMA = {
     "step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, "receiver": pl.Int32, "bytes": pl.Int64,
@@ -84,16 +79,8 @@ def plan_of(scenario: Scenario) -> Plan:
 
 def require_verifiable(scenario: Scenario) -> None:
     """Refuse a scenario whose run would take too long to check: TooLargeError."""
-    topology = network_of(scenario)
-    if topology.order > MOST_NODES:
-        raise TooLargeError(f"scenario: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
-    pairs = topology.order**2 if scenario.collective in ROOTLESS else topology.order
-    pieces = 1 if scenario.segments == "auto" else scenario.segments
-    messages = pairs * scenario.messages * pieces * scenario.redundancy
-    if messages > MOST_MESSAGES:
-        raise TooLargeError(f"scenario: {messages} pieces are due; runs with at most {MOST_MESSAGES} are verified")
-    if len(scenario.fault) > MOST_FAULTS:
-        raise TooLargeError(f"scenario: {len(scenario.fault)} faults; at most {MOST_FAULTS} are verified")
+    if reason := why_too_large(scenario):
+        raise TooLargeError(f"scenario: {reason}")
 
 
 def _bounded_plan(scenario: Scenario) -> Plan:

@@ -46,6 +46,7 @@ from coordinator.history.stored_run import (
     KNOWN,
     read_summary,
     unknown_keys,
+    why_unproven,
 )
 from coordinator.history.timetable import PredictionInputs, Timetable, make_timetable
 from coordinator.planning.placements.base import place
@@ -118,6 +119,8 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
     scenario = read_scenario(path, verification)
     verification.findings += altered_files(scenario.plugin, path)
     plan = plan_of(scenario)
+    if reason := why_unproven(path, plan.topology.order):
+        raise UnreadableError(reason)
     records = read_journal(path / "journal.parquet", plan)
     verification.findings += _check_hash(records, summary)
     # A run that was cut short may lack packets; the timetable has them nevertheless.

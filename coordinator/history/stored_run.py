@@ -11,13 +11,22 @@ from typing import Any, Final
 import polars as pl
 
 from coordinator.history.stored.reading import RefusedError, read_json, read_toml
-from coordinator.history.stored.tables import Column, Columns, open_table, read_table
+from coordinator.history.stored.tables import (
+    Column,
+    Columns,
+    damage_as_value_error,
+    open_table,
+    read_table,
+    require_regular,
+)
 from coordinator.history.stored.version import VERSION_KEY, require_version
 from emunode.algorithms.claims import METRICS
 from emunode.model import HopOutcome
 
 MOST_STEPS: Final = 2_000_000
 """The last step of a run that is read."""
+UNPROVEN: Final = 50_000
+"""Nodes of the largest network that a scenario may name without a row for each of them."""
 MOST_ROWS: Final = 10_000_000
 """Most rows of a table that is read as a whole."""
 LARGEST: Final = 2**31 - 1
@@ -146,6 +155,23 @@ def read_run_table(folder: Path, name: str, rows: int = MOST_ROWS) -> pl.DataFra
 def open_journal(path: Path) -> pl.LazyFrame:
     """Return a journal, or a part of one, to be read in parts; errors as `open_table`."""
     return open_table(path, TABLES["journal"])
+
+
+def why_unproven(folder: Path, order: int) -> str | None:
+    """Return why a stored run is not one of a network of `order` nodes; None if it may be, or if that is not asked.
+
+    A large network takes time and memory, and a name asks for it: the run has to have a row for each node.
+    """
+    if order <= UNPROVEN:
+        return None
+    file = folder / "nodes.parquet"
+    try:
+        require_regular(file)
+        with damage_as_value_error():
+            rows = pl.scan_parquet(file, glob=False).select(pl.len()).collect().item()
+    except (OSError, ValueError):
+        return f"{file.name} cannot be read, and the network has {order} nodes"
+    return None if rows == order else f"{file.name} has {rows} rows, and the network {order} nodes"
 
 
 # --- types -----------------------------------------------------------------------------------------------------------

@@ -23,13 +23,15 @@ from coordinator.history.stored_run import (
     read_run_table,
     read_scenario_file,
     read_summary,
+    why_unproven,
 )
+from coordinator.planning.bounds import why_too_large
 from coordinator.planning.plan import Plan
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.results.metrics import Measurement, measure
-from coordinator.scenario.model import make_scenario
+from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
-from coordinator.scenario.networks import stored_topology
+from coordinator.scenario.networks import network_of, stored_topology
 from coordinator.scenario.plugins import absolute_plugins, require_loaded
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.terminal import plural
@@ -69,6 +71,8 @@ class RunData:
     """Under the timed clock, the changes of mind of detectors."""
     origin: dict[str, Any] = field(default_factory=dict)
     """Of a foreign history: where its numbers come from, and the traffic that a rule states."""
+    own: bool = False
+    """Whether this process has just made the run, so that it may be as large as `run` allows."""
     notes: list[str] = field(default_factory=list)
     """One sentence per missing or unreadable part; empty for a complete run."""
 
@@ -83,14 +87,24 @@ class RunData:
 
     @cached_property
     def plan(self) -> Plan | None:
-        """The plan of the scenario; None if the scenario is missing or invalid."""
+        """The plan of the scenario; None if the scenario is missing, invalid or too large."""
         try:
             # A run without a directory names its network by a digest, and is not a file.
             stored = self.path != Path()
             values = values_of_file(self.scenario, self.path) if stored else self.scenario
-            return judged_plan(make_scenario(values)) if self.scenario else None
+            scenario = make_scenario(values) if self.scenario else None
+            if scenario is None or (stored and not self.own and self._is_too_large(scenario)):
+                return None
+            return judged_plan(scenario)
         except (EmulatorError, ValueError, TypeError):
             return None
+
+    def _is_too_large(self, scenario: Scenario) -> bool:
+        """Return whether the scenario is not planned, which is noted then."""
+        reason = why_too_large(scenario) or why_unproven(self.path, network_of(scenario).order)
+        if reason:
+            self.notes.append(f"scenario.toml is not used: {reason}")
+        return reason is not None
 
     @cached_property
     def results(self) -> "NDArray[Any] | None":
@@ -159,12 +173,14 @@ def _require_plugins(path: Path) -> None:
         require_loaded(absolute_plugins([entry for entry in named if isinstance(entry, str)], path))
 
 
-def read_run(path: Path, name: str | None = None) -> RunData:
+def read_run(path: Path, name: str | None = None, *, own: bool = False) -> RunData:
     """Read a run directory. Missing tables are measured again if the journal and the scenario are intact.
+
+    The network and the scenario of a run that is not this process's `own` are left out if they are too large.
 
     ScenarioError (field `run`) for a file with content that no run leaves behind: a link, wrong types, values out of range.
     """
-    data = RunData(path, name or path.name)
+    data = RunData(path, name or path.name, own=own)
     data.summary = _read(data, "summary.json", lambda _: read_summary(path)) or {}
     if is_foreign(data.summary):
         return _foreign(data)
@@ -230,7 +246,12 @@ def _topology(data: RunData) -> Topology | None:
     except EmulatorError as error:
         data.notes.append(f"unknown network: {error}")
         return None
-    return topology if topology and topology.order <= LARGEST_ORDER else None
+    if topology is None or topology.order > LARGEST_ORDER:
+        return None
+    if not data.own and not data.origin and (reason := why_unproven(data.path, topology.order)):
+        data.notes.append(f"its network is not drawn: {reason}")
+        return None
+    return topology
 
 
 def _journal(data: RunData) -> pl.LazyFrame | None:

@@ -29,13 +29,15 @@ from emunode.model import VECTOR
 DRIVERS = {"memory": "in memory", "local": "over TCP on one machine"}
 
 
-def write_report(run: Path, out: Path | None = None, *, name: str | None = None, thorough: bool = True) -> Path:
+def write_report(
+    run: Path, out: Path | None = None, *, name: str | None = None, thorough: bool = True, own: bool = False
+) -> Path:
     """Draw the report of the run directory `run` into `out` and return its path.
 
     By default, it is report.html in the run directory, with thumbnail.svg beside it. Without `thorough`, figures that
     require reading a very long journal are omitted. Raises OSError if a file cannot be written.
     """
-    data = read_run(run, name)
+    data = read_run(run, name, own=own)
     target = out or run / REPORT
     replace_file(target, render(data, thorough=thorough), named=out is not None)
     if out is None and (picture := thumbnail(data)) is not None:

@@ -44,7 +44,8 @@ def export_run(data: RunData, files: Mapping[str, Path]) -> dict[str, Path]:
 def plan_of(data: RunData) -> Plan:
     """Return the plan of a run. Raises ScenarioError (field `run`)."""
     if data.plan is None:
-        raise ScenarioError("run", str(data.path), "its scenario is missing or invalid")
+        reason = "; ".join(["its scenario is missing, invalid or too large", *data.notes])
+        raise ScenarioError("run", str(data.path), reason)
     return data.plan
 
 

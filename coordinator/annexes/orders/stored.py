@@ -8,6 +8,7 @@ from coordinator.annexes.orders.result import EVERYWHERE, EventOrder, EveryOrder
 from coordinator.history.stored.reading import RefusedError, read_json
 from coordinator.history.stored.version import VERSION_KEY, require_version
 from coordinator.history.stored.writing import replace_file
+from coordinator.planning.bounds import require_small
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
 from emunode import __version__
@@ -49,6 +50,7 @@ def read_order(path: Path) -> tuple[Scenario, EventOrder]:
     if type(place) is not int or place < EVERYWHERE or type(time) is not int or not isinstance(events, list):
         raise ScenarioError(FIELD, str(path), "expected place and time as whole numbers, and a list of events")
     scenario = make_scenario(values_of_file(values["scenario"], path.parent))
+    require_small(scenario, FIELD, path)
     return scenario, EventOrder(place, [_events(step, path) for step in events], time)
 
 

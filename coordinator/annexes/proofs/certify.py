@@ -20,6 +20,7 @@ from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import failed, in_memory, smallest_failure
 from coordinator.campaigns.trial_runner import Trial, TrialResult, UnexpectedFigure, plan_trials
 from coordinator.networks.base import Progress
+from coordinator.planning.feasibility import require_possible
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import Scenario
@@ -119,6 +120,7 @@ class Certifier:
         self.progress = progress
         require_lock_step(scenario)
         self.plan = plan_trials(scenario)
+        require_possible(self.plan)
         self.engine = (engine or MessageEngine)(self)
 
     def certify(self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:

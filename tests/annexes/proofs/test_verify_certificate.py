@@ -446,7 +446,7 @@ def test_a_network_that_is_too_large_to_check_is_undecided(stored: Data, tmp_pat
     path.write_text(json.dumps(stored | {"scenario": stored["scenario"] | {"topology": "hypercube:28"}}))
     found = verify_certificate(path)
     assert (found.findings, found.undecided) == ([], True)
-    assert found.unchecked == ["scenario: a network of 268435456 nodes; at most 500000 are verified"]
+    assert found.unchecked == ["scenario: a network of 268435456 nodes; at most 500000 are read"]
 
 
 def test_unknown_keys_are_noted(stored: Data, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_runs_of_a_smaller_sweep_in_the_same_folder_are_noted(copy: Callable[[st
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('topology = "star:3"', 'topology = "star:12"', "a network of 479001600 nodes; at most 500000 are verified"),
+        ('topology = "star:3"', 'topology = "star:12"', "a network of 479001600 nodes; at most 500000 are read"),
         ("redundancy = [", f"messages = {list(range(1, 600))}\nredundancy = [", "more than 1,000 variants or points"),
     ],
 )

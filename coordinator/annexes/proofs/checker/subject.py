@@ -7,9 +7,10 @@ from math import comb, lgamma, log
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.annexes.proofs.checker.paths import CopyRoutes, Place
+from coordinator.annexes.proofs.checker.paths import MOST_HOPS, CopyRoutes, Place
 from coordinator.execution.untrusted import plan_of
-from coordinator.execution.verification import UnreadableError, Verification
+from coordinator.execution.verification import TooLargeError, UnreadableError, Verification
+from coordinator.planning.bounds import pieces_due
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
@@ -61,6 +62,13 @@ class Subject:
         except (ScenarioError, TypeError, ValueError) as error:
             raise UnreadableError(f"scenario: {str(error)[:200]}") from None
         self.plan = plan_of(scenario)
+        if pieces_due(self.plan.scenario, self.plan.topology.order) > 2 * MOST_HOPS:
+            raise TooLargeError(f"a run has more than {MOST_HOPS:,} hops")
+        # Before any walk over a network that may be far larger than the certified one.
+        topology, stated = self.plan.topology, data["network"]
+        for name, size in {"order": topology.order, "links": topology.link_count}.items():
+            if stated[name] != size:
+                raise UnreadableError(f"network: {name} is {stated[name]}, and it should be {size}")
         self.refuted: list[str] = []
         """Levels with a set that costs a node a message, or violates a claim."""
 

@@ -1,0 +1,44 @@
+"""The bounds on a stored scenario: whoever wrote the file may have asked for more than this machine can plan or judge."""
+
+from typing import Final
+
+from coordinator.scenario.model import Scenario
+from coordinator.scenario.networks import network_of
+from emunode.errors import ScenarioError
+from emunode.model import ROOTLESS
+
+MOST_NODES: Final = 500_000
+MOST_MESSAGES: Final = 20_000_000
+"""Most messages, times their pieces and trees, of a stored run that is planned again."""
+MOST_FAULTS: Final = 10_000
+MOST_LINK_ENDS: Final = 20_000_000
+
+
+def why_too_large(scenario: Scenario) -> str | None:
+    """Return why a stored scenario is not planned; None if it is small enough. Nothing is built to find out.
+
+    ScenarioError (field `topology`) for an unknown network.
+    """
+    topology = network_of(scenario)
+    if topology.order > MOST_NODES:
+        return f"a network of {topology.order} nodes; at most {MOST_NODES} are read"
+    if (ends := topology.order * topology.degree) > MOST_LINK_ENDS:
+        return f"a network of {ends} link ends; at most {MOST_LINK_ENDS} are read"
+    if (pieces := pieces_due(scenario, topology.order)) > MOST_MESSAGES:
+        return f"{pieces} pieces are due; runs with at most {MOST_MESSAGES} are read"
+    if len(scenario.fault) > MOST_FAULTS:
+        return f"{len(scenario.fault)} faults; at most {MOST_FAULTS} are read"
+    return None
+
+
+def pieces_due(scenario: Scenario, order: int) -> int:
+    """Return how many pieces of messages and copies of them a run without faults delivers, or some more."""
+    pairs = order**2 if scenario.collective in ROOTLESS else order
+    pieces = 1 if scenario.segments == "auto" else scenario.segments
+    return pairs * scenario.messages * pieces * scenario.redundancy
+
+
+def require_small(scenario: Scenario, field: str, file: object) -> None:
+    """Raise ScenarioError (`field`) if the scenario that a file stores is not planned."""
+    if reason := why_too_large(scenario):
+        raise ScenarioError(field, str(file), f"its scenario asks for {reason}")
