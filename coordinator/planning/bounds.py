@@ -6,6 +6,7 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
+from emunode.topologies.base import Topology
 
 MOST_NODES: Final = 500_000
 MOST_MESSAGES: Final = 20_000_000
@@ -20,14 +21,21 @@ def why_too_large(scenario: Scenario) -> str | None:
     ScenarioError (field `topology`) for an unknown network.
     """
     topology = network_of(scenario)
-    if topology.order > MOST_NODES:
-        return f"a network of {topology.order} nodes; at most {MOST_NODES} are read"
-    if (ends := topology.order * topology.degree) > MOST_LINK_ENDS:
-        return f"a network of {ends} link ends; at most {MOST_LINK_ENDS} are read"
+    if reason := why_network_too_large(topology):
+        return reason
     if (pieces := pieces_due(scenario, topology.order)) > MOST_MESSAGES:
         return f"{pieces} pieces are due; runs with at most {MOST_MESSAGES} are read"
     if len(scenario.fault) > MOST_FAULTS:
         return f"{len(scenario.fault)} faults; at most {MOST_FAULTS} are read"
+    return None
+
+
+def why_network_too_large(topology: Topology) -> str | None:
+    """Return why a stored network is not walked over; None if it is small enough."""
+    if topology.order > MOST_NODES:
+        return f"a network of {topology.order} nodes; at most {MOST_NODES} are read"
+    if (ends := topology.order * topology.degree) > MOST_LINK_ENDS:
+        return f"a network of {ends} link ends; at most {MOST_LINK_ENDS} are read"
     return None
 
 

@@ -25,7 +25,7 @@ from coordinator.history.stored_run import (
     read_summary,
     why_unproven,
 )
-from coordinator.planning.bounds import why_too_large
+from coordinator.planning.bounds import why_network_too_large, why_too_large
 from coordinator.planning.plan import Plan
 from coordinator.results.faults_in_steps import judged_plan
 from coordinator.results.metrics import Measurement, measure
@@ -248,10 +248,12 @@ def _topology(data: RunData) -> Topology | None:
         return None
     if topology is None or topology.order > LARGEST_ORDER:
         return None
-    if not data.own and not data.origin and (reason := why_unproven(data.path, topology.order)):
+    reason = None if data.own else why_network_too_large(topology)
+    if reason is None and not data.own and not data.origin:
+        reason = why_unproven(data.path, topology.order)
+    if reason:
         data.notes.append(f"its network is not drawn: {reason}")
-        return None
-    return topology
+    return None if reason else topology
 
 
 def _journal(data: RunData) -> pl.LazyFrame | None:

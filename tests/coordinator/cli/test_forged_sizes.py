@@ -13,7 +13,7 @@ import tomli_w
 from coordinator.reports.run_report import write_report
 from coordinator.history.stored.reading import read_toml
 from tests.command_line import Ended, command, run_process
-from tests.support import run_scenario
+from tests.support import run_and_draw
 
 GIGABYTES: Final = 4
 SECONDS: Final = 20
@@ -171,7 +171,7 @@ def test_what_needs_the_plan_names_the_size(line: str, stored: Path, tmp_path: P
 
 def test_a_run_of_its_own_may_be_larger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.planning.bounds.MOST_NODES", 5)
-    run_scenario(tmp_path / "run", topology="star:3", collective="broadcast", algorithm="greedy-tree")
+    run_and_draw(tmp_path / "run", topology="star:3", collective="broadcast", algorithm="greedy-tree")
     assert "scenario.toml is not used" not in (tmp_path / "run" / "report.html").read_text()
     write_report(tmp_path / "run")
     assert "scenario.toml is not used: a network of 6 nodes" in (tmp_path / "run" / "report.html").read_text()
