@@ -6,13 +6,15 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
-from emunode.topologies.base import Topology
+from emunode.topologies.base import ALL_PAIRS_LIMIT, Topology, knows
 
 MOST_NODES: Final = 500_000
 MOST_MESSAGES: Final = 20_000_000
 """Most messages, times their pieces and trees, of a stored run that is planned again."""
 MOST_FAULTS: Final = 10_000
 MOST_LINK_ENDS: Final = 20_000_000
+MOST_SEARCHED: Final = 2**28
+"""Most link ends that are walked over, from all nodes together, for a diameter without a formula."""
 
 
 def why_too_large(scenario: Scenario) -> str | None:
@@ -36,6 +38,9 @@ def why_network_too_large(topology: Topology) -> str | None:
         return f"a network of {topology.order} nodes; at most {MOST_NODES} are read"
     if (ends := topology.order * topology.degree) > MOST_LINK_ENDS:
         return f"a network of {ends} link ends; at most {MOST_LINK_ENDS} are read"
+    steps = topology.order * ends
+    if topology.order**2 <= ALL_PAIRS_LIMIT and not knows(topology, "diameter") and steps > MOST_SEARCHED:
+        return f"a search of {steps} steps for the diameter of the network; at most {MOST_SEARCHED} are made"
     return None
 
 
