@@ -1,4 +1,4 @@
-"""The bounds on a stored scenario: whoever wrote the file may have asked for more than this machine can plan or judge."""
+"""The bounds on a stored scenario: a file of a stranger may ask for more than this machine can plan or judge."""
 
 from typing import Final
 

@@ -117,7 +117,7 @@ def forge(folder: Path, changed: Mapping[str, object], *, everywhere: bool) -> N
     for name in ("run/scenario.toml", "campaign/campaign.toml", "sweep/sweep.toml"):
         values = read_toml(folder / name)
         inner = values if name.startswith("run") else values["scenario"]
-        inner |= changed
+        inner.update(changed)
         if name.startswith("sweep"):
             values |= {key: inner.pop(key) for key in ("collective",) if key in inner}
             values |= {f"{key[:-1]}ies" if key == "topology" else f"{key}s": [inner.pop(key)] for key in _listed(inner)}
