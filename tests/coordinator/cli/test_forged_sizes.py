@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 import tomli_w
 
-from coordinator.reports.run_report import write_report
 from coordinator.history.stored.reading import read_toml
+from coordinator.reports.run_report import write_report
 from tests.command_line import Ended, command, run_process
 from tests.support import run_and_draw
 
