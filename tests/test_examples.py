@@ -46,6 +46,7 @@ def test_notebooks_are_stored_without_outputs(notebook: Path) -> None:
     assert notebook.stat().st_size < 10_000
 
 
+@needs_every_annex
 @pytest.mark.exhaustive(one_in=2)
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
 def test_notebooks_run(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

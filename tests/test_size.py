@@ -19,20 +19,20 @@ import pytest
 from tests.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 348_000,
+    "core": 348_400,
     "annexes": 162_000,
-    "tests": 372_400,
+    "tests": 373_300,
     "scripts": 45_300,
     "modules of the core": 494,
     "late imports": 101,
-    "longest function of the command line": 112,
+    "longest function of the command line": 115,
     "members of Algorithm": 73,
     "hooks of Feature": 28,
     "fields of Scenario": 48,
 }
 """The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
-ONE_CALL: Final = {"modules entered": 97, "functions entered": 642, "own modules imported": 308}
+ONE_CALL: Final = {"modules entered": 97, "functions entered": 642, "own modules imported": 309}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time."""
 FOLDERS: Final = ("emunode", "coordinator", "scripts", "tests")
 

@@ -1,4 +1,4 @@
-"""The bounds on a stored scenario: a file of a stranger may ask for more than this machine can plan or judge."""
+"""The bounds on a stored scenario: its file may ask for more than this machine can plan or judge."""
 
 from typing import Final
 

@@ -3,10 +3,10 @@
 import sys
 import warnings
 from importlib import import_module
-from importlib.util import find_spec
 
 import pytest
 
+from emunode.annexes import is_installed
 from emunode.moved_modules import MOVED, new_name
 from tests.command_line import Call
 
@@ -24,7 +24,8 @@ from tests.command_line import Call
 def test_the_old_name_warns_and_is_the_same_module(old: str) -> None:
     new = new_name(old)
     assert new is not None
-    if find_spec(new.rpartition(".")[0]) is None:
+    package, _, annex = ".".join(new.split(".")[:3]).rpartition(".annexes.")
+    if not is_installed(package, annex):
         pytest.skip("its annex is not installed")
     module = import_module(new)
     spec = module.__spec__
@@ -46,7 +47,7 @@ def test_other_names_are_as_before(name: str) -> None:
 
 
 def test_a_plug_in_of_version_0_3_runs(call: Call) -> None:
-    if find_spec("coordinator.annexes.papers") is None:
+    if not is_installed("coordinator", "papers"):
         pytest.skip("its annex is not installed")
     with open("old.py", "w") as file:  # noqa: PTH123
         file.write(

@@ -315,7 +315,7 @@ FORGERIES: dict[str, tuple[Callable[[Data], object], str]] = {
     "network digest": (put("network", "sha256", "0" * 64), "network: sha256"),
     "network order": (put("network", "order", 9), "network: order"),
     "network name": (put("network", "name", "hypercube:4"), "network: name"),
-    "network of the scenario": (put("scenario", "topology", "hypercube:4"), "network: name"),
+    "network of the scenario": (put("scenario", "topology", "hypercube:4"), "network: order"),
     "links as text": (put("network", "links", "12"), "wrong type"),
     "schedule digest": (put("schedule", "sha256", "0" * 64), "schedule: sha256"),
     "schedule hops": (put("schedule", "hops", 1), "schedule: hops"),

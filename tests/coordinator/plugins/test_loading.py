@@ -21,6 +21,7 @@ from emunode.plugins import LOADED, MAX_BYTES, MAX_PLUGINS
 from emunode.testing import check_topology
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
+from tests.annex_support import needs_every_annex
 from tests.command_line import ROOT, Call, Start, fields, free_port
 from tests.scenarios import Case
 from tests.support import failures, forget_plugins, run_scenario
@@ -243,6 +244,7 @@ register(Driver(NAME, CLASS, local_processes=True))
 """
 
 
+@needs_every_annex
 def test_a_driver_of_a_plug_in(call: Call, tmp_path: Path) -> None:
     written(tmp_path, DRIVER.replace("NAME", "'nice'").replace("CLASS", "Nice"))
     line = "run --topology star:3 --collective broadcast --algorithm flood --json --driver"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.planning.namespace import unavailable_reason
+from tests.annex_support import needs_every_annex
 from tests.cluster_support import needs
 from tests.command_line import run_process
 from tests.scenarios import Case
@@ -69,6 +70,7 @@ def bytes_on_the_wire(folder: Path) -> int:
     return numbers[0] + numbers[8]
 
 
+@needs_every_annex
 @needs("ip")
 @pytest.mark.skipif(bool(unavailable_reason()), reason="needs network namespaces")
 def test_the_kernel_counts_the_packets_that_cross_hosts(ssh: Path, tmp_path: Path) -> None:
