@@ -25,7 +25,7 @@ from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import DEFAULT_BYTES, Scenario, make_scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.option import options_of
-from coordinator.scenario.plugins import loaded_plugins
+from coordinator.scenario.plugins import loaded_plugins, require_loaded
 from coordinator.theory.batch.draws import Draws
 from coordinator.theory.batch.engine import BatchEngine, batch_engine_of
 from coordinator.theory.batch.point import PointEngine, why_messages
@@ -162,6 +162,8 @@ class Grid:
 
     def why_too_large(self) -> str | None:
         """Return why the grid of a stored campaign is not planned; None if it is small enough. Nothing is built."""
+        named = self.base.get("plugin", ())
+        require_loaded([each for each in named if isinstance(each, str)] if isinstance(named, list | tuple) else ())
         for values in product(*self.vary.values()):
             scenario = make_scenario({**self.base, **dict(zip(self.vary, values, strict=True))})
             if reason := why_too_large(scenario):

@@ -30,7 +30,7 @@ from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.history.run_directory import require_no_links
 from coordinator.history.stored.reading import RefusedError, read_toml
 from coordinator.history.stored.version import VERSION_KEY, require_version
-from coordinator.history.stored.writing import open_to_append, replace_file
+from coordinator.history.stored.writing import naming, open_to_append, replace_file
 from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.named import values_of_file
@@ -182,11 +182,12 @@ class Store(FinishedTrials):
         super().add_block(block)
 
     def _append(self, record: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-        # Syncing every record would take longer than running its trial.
-        if time.monotonic() - self._synced > SYNC_SECONDS:
-            os.fsync(self._file.fileno())
-            self._synced = time.monotonic()
+        with naming(self.folder / RECORDS):
+            self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+            # Syncing every record would take longer than running its trial.
+            if time.monotonic() - self._synced > SYNC_SECONDS:
+                os.fsync(self._file.fileno())
+                self._synced = time.monotonic()
 
     def open_log(self) -> TextIO:
         """Return the log of all sessions in this folder, opened to append."""

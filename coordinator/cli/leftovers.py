@@ -51,7 +51,7 @@ class Leftover(NamedTuple):
                 remove(path)
             return self.names()
         # Asked again: a run may have begun to use a token file.
-        removed = [shown(path) for path in self.record.remove_files(used_files(read_records()))]
+        removed = [shown(path) for path in _outermost(self.record.remove_files(used_files(read_records())))]
         if self.has_objects:
             removed += _launcher(self.record).sweep(self.record)
         self.record.remove()

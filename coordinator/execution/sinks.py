@@ -165,8 +165,8 @@ class DirectorySink(Sink[RunResult]):
         return self.directory.log_tail()
 
     def reason(self, error: Exception) -> str:
-        """Return an error in words, without paths in the folder."""
-        return refusal(error, self.directory.path)
+        """Return an error in words, without paths in the folder, which is removed."""
+        return f"{refusal(error, self.directory.path)}; it was to be written into {self.directory.final}"
 
     def finish(self, finished: FinishedRun) -> RunResult:
         """Write conclusion and report, and give the folder its name."""

@@ -14,7 +14,7 @@ import trio
 from coordinator.networks.admission import Admission, ConnectedHost, HostRefusedError
 from coordinator.networks.messages import Here, Message, read_message
 from emunode.errors import EmulatorError, FrameError, RunError
-from emunode.logging import log
+from emunode.logging import RefusedConnections, log
 from emunode.net import wire
 from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, end_without_answer, listening_socket
 
@@ -46,6 +46,7 @@ class ControlChannel:
         self._on_message = on_message
         self._on_joined = on_joined
         self._by_fd: dict[int, ConnectedHost | None] = {}
+        self._refused = RefusedConnections()
         """Admitted hosts by descriptor; None for hosts in reserve."""
         self._streams = FramedStreams(self._on_frame, self._on_end)
         self._listener: socket.socket | None = None
@@ -202,7 +203,7 @@ class ControlChannel:
     def _on_end(self, fd: int, reason: str) -> None:
         if fd not in self._by_fd:
             self._admission.forget(fd, reason)
-            log("connection refused", why=reason)
+            self._refused.log(reason)
             return
         host = self._by_fd.pop(fd)
         if host is None:

@@ -1,5 +1,7 @@
 """Whether this machine can run a plan, and the remedy if it cannot."""
 
+from typing import Final
+
 from coordinator.planning import machine, namespace
 from coordinator.planning.machine import RESERVED_DESCRIPTORS
 from coordinator.planning.plan import Plan
@@ -102,6 +104,10 @@ def why_impossible(plan: Plan) -> str | None:
     return None
 
 
+LIBRARY_BYTES: Final = 800 * 2**20
+"""The addresses that polars, numpy and their threads take; polars ends a process that cannot have them."""
+
+
 def require_possible(plan: Plan) -> None:
     """Raise RunError, with the remedy, if this machine cannot run a plan."""
     driver = DRIVERS[plan.scenario.driver]
@@ -118,6 +124,15 @@ def require_possible(plan: Plan) -> None:
         _require_local_hosts(plan)
 
 
+def _require_libraries() -> None:
+    allowed = machine.process_memory()
+    if allowed is not None and allowed < LIBRARY_BYTES:
+        raise RunError(
+            f"the limits of this process leave {allowed / 2**20:,.0f} MiB of memory, and its libraries take "
+            f"{LIBRARY_BYTES / 2**20:,.0f} MiB of addresses; raise ulimit -v or -d"
+        )
+
+
 def _require_memory(plan: Plan) -> None:
     # The user's numbers are in memory already.
     needed, free = memory_bytes(plan), machine.available_memory() + len(plan.spec.own_data)
@@ -125,6 +140,7 @@ def _require_memory(plan: Plan) -> None:
     if own is not None:
         free = min(free, max(0, own))
     if needed <= free:
+        _require_libraries()
         return
     tables = table_copies(plan) * plan.algorithm.table_bytes
     if tables > needed / 2:

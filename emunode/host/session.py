@@ -39,7 +39,7 @@ from emunode.host.orders import (
 )
 from emunode.host.placement import placement_of
 from emunode.host.step_engine import StepEngine
-from emunode.logging import log
+from emunode.logging import RefusedConnections, log
 from emunode.model import CollectiveSpec
 from emunode.net import wire
 from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
@@ -98,6 +98,7 @@ class Session:
         self._streams = FramedStreams(self._on_other_frame, self._on_end)
         self._streams.add(control, authenticated=True)
         self._finished = trio.Event()
+        self._refused = RefusedConnections()
         self._ranks: HostParts | None = None
         self._timed: TimedRun | None = None
 
@@ -190,7 +191,7 @@ class Session:
             return
         slot = self._ranks.links.forget(fd) if self._ranks else -1
         if self._ranks is None or slot < 0:
-            log("connection refused", why=why)
+            self._refused.log(why)
             return
         self._ranks.engine.link_ended(slot, why)
         # Under the timed clock links stay connected unless a process is killed for a crash.

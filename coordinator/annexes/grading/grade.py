@@ -20,12 +20,15 @@ from coordinator.annexes.grading.submission import (
 )
 from coordinator.annexes.grading.tree_marks import PROPERTIES, grade_trees, read_csv
 from coordinator.history.stored.reading import read_text
+from coordinator.planning.machine import descriptor_limit
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.errors import RunError, ScenarioError
 from emunode.model import PortModel
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 
+FEWEST_FILES: Final = 64
+"""The open files of the process that judges."""
 GivenNetworks = dict[str, tuple[list[GivenNetwork], Mark]]
 """By family: the networks that a submission defines, with their mark."""
 MOST_BYTES: Final = 1 << 20
@@ -122,6 +125,8 @@ def grade(path: Path, options: GradeOptions, progress: Progress) -> Grade:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ScenarioError("file", str(path), f"it cannot be read: {reason}") from None
+    if descriptor_limit() < FEWEST_FILES:
+        raise RunError(f"the limit of {descriptor_limit()} open files is too low to grade; raise it to {FEWEST_FILES}")
     with SubmissionServer(path.name, text, options.limits) as server:
         _require_confined(server, options)
         result = Grade(str(path), _grade_python(server, options, progress))

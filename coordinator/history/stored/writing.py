@@ -35,6 +35,16 @@ def replace_file(path: Path, content: FileContent, *, named: bool = False) -> No
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the operating system name the file, as it does not where a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def replacing(path: Path, *, named: bool = False) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of `path` at the end of the block, unless an exception leaves it.
 
@@ -48,7 +58,7 @@ def replacing(path: Path, *, named: bool = False) -> Iterator[BinaryIO]:
     if path.is_dir() and not path.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     partial = partial_of(path)
-    with noted(partial):
+    with noted(partial), naming(path):
         try:
             with os.fdopen(_create(partial), "wb") as file:
                 yield file

@@ -1,11 +1,13 @@
 """Grades: what is right passes, what is required is checked, and time that is over decides nothing."""
 
+import shlex
 from pathlib import Path
 
 from coordinator.annexes.grading.confinement import Limits
 from coordinator.annexes.grading.layers import Layer
 from coordinator.annexes.grading.marks import MarkVerdict
 from tests.annexes.grading.submissions import findings, flood, graded, marks
+from tests.command_line import command, fresh, run_process
 
 
 def test_right_submission_passes(tmp_path: Path) -> None:
@@ -49,3 +51,11 @@ def test_time_that_is_over_is_undecided(tmp_path: Path) -> None:
     found = graded(tmp_path, flood(), limits=Limits(answer_seconds=120.0, total_seconds=0.001))
     assert found.verdict is MarkVerdict.UNDECIDED
     assert "the grader stops after" in str(found.record())
+
+
+def test_too_few_open_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("")
+    line = "coordinator check mine.py --topology star:3"
+    ended = run_process(tmp_path, ["bash", "-c", f"ulimit -n 48; exec {shlex.join(fresh(command(line)))}"])
+    assert ended.status == 4
+    assert ended.err == "coordinator: the limit of 48 open files is too low to grade; raise it to 64\n"

@@ -151,7 +151,7 @@ def test_clean_removes_containers_of_a_killed_coordinator(start: Start, tmp_path
     assert len([each for each in leftovers() if each.has_objects]) == 1
     cleaned = run_process(tmp_path, command("coordinator clean --json"))
     assert cleaned.status == 0, cleaned.err
-    assert any(name.startswith("testbench-") for name in cleaned.data["removed"])
+    assert any(name.startswith("container testbench-") for name in cleaned.data["removed"])
 
 
 def engine_answers() -> bool:

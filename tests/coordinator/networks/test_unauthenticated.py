@@ -1,10 +1,12 @@
 """Authentication over real sockets: wrong token, version, host, run or rank, repeated hellos and malformed messages."""
 
+import json
 import os
 import socket
 from ast import literal_eval
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -18,6 +20,7 @@ from emunode.errors import FrameError, RunError
 from emunode.host import process
 from emunode.host.process import CANNOT_JOIN, Invitation, join, run_host
 from emunode.host.session import serve
+from emunode.logging import MOST_REFUSALS, logging_to
 from emunode.model import ANY_HOST, Collective, CollectiveSpec
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
@@ -151,6 +154,21 @@ async def test_a_host_of_another_version_is_refused_with_the_reason(
         assert await serve(control, attempt.network._token) == f"refused by the coordinator: {reason}"
         assert attempt.network._admission.refusals == {reason: 1}
         assert attempt.no_host_joined()
+
+
+async def test_junk_without_end_fills_no_log(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    with log.open("w") as file, logging_to(file):
+        async with coordinator() as attempt:
+            for _ in range(600):
+                async with await trio.open_tcp_stream("127.0.0.1", attempt.port) as stream:
+                    with suppress(trio.BrokenResourceError):
+                        await stream.send_all(b"\0\0\0\5junk!")
+                    while await stream.receive_some():
+                        pass
+            assert attempt.no_host_joined()
+    refused = [json.loads(line) for line in log.read_text().splitlines() if "connection refused" in line]
+    assert [each.get("refused_so_far") for each in refused] == [*[None] * MOST_REFUSALS, 128, 256, 512]
 
 
 async def test_a_host_joins_once() -> None:

@@ -1,13 +1,16 @@
 """Plans that need much or too much: a warning before the run, or a refusal."""
 
+import shlex
 import warnings
+from pathlib import Path
 
 import pytest
 
 import coordinator as tb
 from coordinator.planning import machine
 from coordinator.planning.feasibility import warning, why_impossible
-from tests.command_line import Call
+from tests.command_line import Call, fresh, run_process
+from tests.command_line import command as words_of
 from tests.scenarios import Case
 
 
@@ -38,3 +41,13 @@ def test_a_run_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     assert why_impossible(plan) is None
     monkeypatch.setattr(machine, "process_memory", lambda: 2**28)
     assert "needs about 0.6 GiB of memory and 0.2 GiB are free" in str(why_impossible(plan))
+
+
+@pytest.mark.parametrize("driver", ["memory", "local"])
+def test_too_few_addresses_are_named(driver: str, tmp_path: Path) -> None:
+    """Polars would abort the process, and leave a partial folder."""
+    line = f"coordinator run --topology star:3 --collective broadcast --algorithm flood --driver {driver} --out there"
+    ended = run_process(tmp_path, ["bash", "-c", f"ulimit -v 700000; exec {shlex.join(fresh(words_of(line)))}"])
+    assert ended.status == 4
+    assert "and its libraries take 800 MiB of addresses; raise ulimit -v or -d" in ended.err
+    assert list(tmp_path.iterdir()) == []
