@@ -20,7 +20,7 @@ from tests.command_line import ROOT
 
 LIMITS: Final = {
     "core": 348_600,
-    "annexes": 162_000,
+    "annexes": 162_100,  # 162,059: the grader refuses names that a submission forges
     "tests": 373_600,
     "scripts": 45_300,
     "modules of the core": 494,

@@ -1,5 +1,6 @@
 """Grading of one file: its definitions decide the requirements."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.annexes.grading.algorithm_marks import AlgorithmGrader, Progress, require_judged, undeclared
-from coordinator.annexes.grading.answers import Registered
+from coordinator.annexes.grading.answers import LoadedFile, Registered
 from coordinator.annexes.grading.confinement import Limits
 from coordinator.annexes.grading.given_network import GivenNetwork
 from coordinator.annexes.grading.layers import Protection
@@ -23,7 +24,7 @@ from coordinator.history.stored.reading import read_text
 from coordinator.planning.machine import descriptor_limit
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.errors import RunError, ScenarioError
-from emunode.model import PortModel
+from emunode.model import Collective, PortModel
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 
@@ -159,10 +160,7 @@ def _grade_python(server: SubmissionServer, options: GradeOptions, progress: Pro
         if loaded is None:
             loading.add([str(process.problem)])
             return subjects
-        problems = [each for one in loaded.algorithms for each in undeclared(one)]
-        families = {ANY_FAMILY, *FAMILIES, *loaded.families}
-        strange = {one.key[0] for one in loaded.algorithms} - families
-        problems += [f"no family of networks is called {family!r:.80}" for family in sorted(strange)]
+        problems = list(_false_names(loaded))
         if not (loaded.algorithms or loaded.families or loaded.trees):
             problems.append(
                 "it registers nothing: decorate a class with emunode.registry.register, or define parent(label, tree)"
@@ -183,6 +181,23 @@ def _grade_python(server: SubmissionServer, options: GradeOptions, progress: Pro
     for source in loaded.trees:
         subjects += _grade_tree_source(server, source, options)
     return subjects
+
+
+def _false_names(loaded: LoadedFile) -> Iterator[str]:
+    """Yield names that an honest process cannot answer with: the judge's networks are not the submission's to define."""
+    known = {ANY_FAMILY, *FAMILIES}
+    for family in sorted(known.intersection(loaded.families)):
+        yield f"the family {family} is not its own"
+    for key, times in Counter(one.key for one in loaded.algorithms).items():
+        if times > 1:
+            yield f"{' '.join(key):.80} is registered twice"
+    for one in loaded.algorithms:
+        family, collective, _ = one.key
+        if family not in known.union(loaded.families):
+            yield f"no family of networks is called {family!r:.80}"
+        if collective not in set(Collective):
+            yield f"no collective is called {collective!r:.80}"
+        yield from undeclared(one)
 
 
 def _grade_algorithms(
@@ -228,6 +243,8 @@ def _given_networks(process: SubmissionProcess, families: Mapping[str, Sequence[
     for family, examples in families.items():
         mark = Mark("links", "labels are different, links lead back, and the network is connected")
         networks = []
+        if not examples:
+            mark.add([f"{family}: it names no small_examples"])
         for name in examples[:MOST_NETWORKS]:
             try:
                 answer = process.ask("network", topology=name)

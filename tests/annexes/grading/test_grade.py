@@ -3,10 +3,12 @@
 import shlex
 from pathlib import Path
 
+import pytest
+
 from coordinator.annexes.grading.confinement import Limits
 from coordinator.annexes.grading.layers import Layer
 from coordinator.annexes.grading.marks import MarkVerdict
-from tests.annexes.grading.submissions import findings, flood, graded, marks
+from tests.annexes.grading.submissions import findings, flood, graded, marks, receive
 from tests.command_line import command, fresh, run_process
 
 
@@ -59,3 +61,36 @@ def test_too_few_open_files_are_named(tmp_path: Path) -> None:
     ended = run_process(tmp_path, ["bash", "-c", f"ulimit -n 48; exec {shlex.join(fresh(command(line)))}"])
     assert ended.status == 4
     assert ended.err == "coordinator: the limit of 48 open files is too low to grade; raise it to 64\n"
+
+
+FORGED = """
+import json
+old = json.dumps
+def dumps(message, *rest, **more):
+    result = message.get("result") if isinstance(message, dict) else None
+    if isinstance(result, dict) and "families" in result:
+        first = result["algorithms"][0]
+        {forgery}
+    return old(message, *rest, **more)
+json.dumps = dumps
+from coordinator.annexes.grading import session
+parse = session.parse_topology
+session.parse_topology = lambda name: parse("ring:3" if name == "easy" else name)
+"""
+"""Names forged in the process of a submission, which has an easy network of its own."""
+FORGERIES = {
+    "the network of the judge": ("result['families'] = {'star': ['easy']}", "the family star is not its own"),
+    "every network": ("result['families'] = {'any': ['easy']}", "the family any is not its own"),
+    "another network": ("first['key'][0] = 'no-one'", "no family of networks is called 'no-one'"),
+    "another collective": ("first['key'][1] = 'no-one'", "no collective is called 'no-one'"),
+    "twice": ("result['algorithms'] *= 2", "star broadcast mine is registered twice"),
+    "no examples": ("result['families'] = {'mine': []}", "mine: it names no small_examples"),
+}
+
+
+@pytest.mark.parametrize(("forgery", "finding"), FORGERIES.values(), ids=FORGERIES)
+def test_forged_names_are_found(tmp_path: Path, forgery: str, finding: str) -> None:
+    silent = flood(receive("sends = []"), after=FORGED.format(forgery=forgery))
+    found = graded(tmp_path, silent, "star:4")
+    assert (found.verdict, finding in findings(found)) == (MarkVerdict.FAIL, True)
+    assert all(subject.networks != ["easy"] for subject in found.subjects)

@@ -10,6 +10,16 @@ HIDDEN_WATCH = """
 from emunode import locality
 locality.CallWatch.forbidden = property(lambda self: [], lambda self, value: None)
 """
+MASKED_ANSWERS = """
+import json
+old = json.dumps
+def dumps(message, *rest, **more):
+    result = message.get("result") if isinstance(message, dict) else None
+    if isinstance(result, dict) and "late" in result:
+        result["late"] = [[0, "a submission may not call"]]
+    return old(message, *rest, **more)
+json.dumps = dumps
+"""
 
 
 def refuses(condition: str) -> str:
@@ -31,6 +41,7 @@ CHEATS = {
         flood(receive("if self._algorithm.spec.source: raise PermissionError('a submission may not call os.fork')")),
         "model",
     ),
+    "text in the place of a step": (flood(receive("sends = []"), after=MASKED_ANSWERS), "model"),
     "clock": (flood(receive("sends = sends if time.monotonic() < 1e8 else []"), after=HIDDEN_WATCH), "locality"),
     "chance": (flood(receive("sends = [each for each in sends if os.urandom(1)[0] % 2]"), after=HIDDEN_WATCH), "locality"),
     "order": (flood(receive("BOARD.append(1)\nif len(BOARD) % 5 == 1: sends = []"), after="BOARD = []"), "locality"),
