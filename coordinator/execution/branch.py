@@ -62,8 +62,8 @@ class Origin:
         scenario = self.plan.scenario.model_copy(update={"fault": (*kept, *faults)})
         # On the memory driver, without hosts; faults at random are drawn by the plan.
         plan = make_plan(scenario.on_driver("memory"))
-        for text, records in list(zip(plan.scenario.fault, plan.records, strict=True))[len(kept) :]:
-            begin = min(record.step for record in records)
+        for text in plan.scenario.fault[len(kept) :]:
+            begin = min(fault.step for fault in plan.faults_by_text[text])
             if begin <= self.step:
                 raise ScenarioError(
                     "fault",

@@ -31,14 +31,11 @@ def inevitable_from(plan: Plan, rank: Rank) -> Step | None:
 
 def faults_until(plan: Plan, step: Step) -> Sequence[str]:
     """Return the faults of a scenario that begin up to a step, and the repairs of these."""
-    pairs = list(zip(plan.scenario.fault, plan.records, strict=True))
-    kept = {
-        record.place for _, records in pairs for record in records if not ends_others(record) and record.step <= step
-    }
+    kept = {fault.place for fault in plan.faults if not ends_others(fault) and fault.step <= step}
     return [
         text
-        for text, records in pairs
-        if all(record.place in kept if ends_others(record) else record.step <= step for record in records)
+        for text in plan.scenario.fault
+        if all(fault.place in kept if ends_others(fault) else fault.step <= step for fault in plan.faults_by_text[text])
     ]
 
 

@@ -253,8 +253,6 @@ class ResolvedRun:
     algorithm: Algorithm
     faults: tuple[Fault, ...]
     """In the order of their effects."""
-    records: tuple[tuple[Fault, ...], ...]
-    """For each text in `scenario.fault`, its records among `faults`."""
     features: tuple[Feature, ...]
     """The protocols of its nodes."""
     faults_may_come: bool = False
@@ -319,6 +317,14 @@ class ResolvedRun:
     def faults_at(self, step: Step) -> tuple[Fault, ...]:
         """Return the faults that take effect at the beginning of `step`."""
         return tuple(fault for fault in self.faults if fault.step == step)
+
+    @cached_property
+    def faults_by_text(self) -> Mapping[str, Sequence[Fault]]:
+        """The faults that each text in the scenario states, in the order of the scenario."""
+        stated: dict[str, list[Fault]] = {text: [] for text in self.scenario.fault}
+        for fault in self.faults:
+            stated[fault.text].append(fault)
+        return stated
 
     @cached_property
     def timeline(self) -> FaultTimeline:

@@ -18,7 +18,7 @@ from coordinator.planning.placements.base import RankPlacement, place, rank_plac
 from coordinator.scenario.drivers import DRIVERS, JoinEndpoint
 from coordinator.scenario.fault_draws import FaultSites, WorstSet, resolve
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.scenario.fault_syntax import checked_faults, parse_fault
+from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, costs_of, knowledge_of
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.plugins import require_loaded
@@ -90,10 +90,9 @@ class Plan(ResolvedRun):
         ScenarioError if one is invalid or contradicts another. Nodes must not know the faults beforehand.
         """
         specs = adapted_faults(self.scenario, self.topology, specs)
-        records = tuple(parse_fault(spec, self.topology) for spec in specs)
-        faults = checked_faults(specs, records, timed=self.scenario.clock == "timed")
+        faults = parse_faults(specs, self.topology, timed=self.scenario.clock == "timed")
         scenario = self.scenario.model_copy(update={"fault": tuple(specs)})
-        return replace(self, scenario=scenario, faults=faults, records=records, worst_harm=None)
+        return replace(self, scenario=scenario, faults=faults, worst_harm=None)
 
 
 def make_plan(
@@ -126,8 +125,7 @@ def make_plan(
         run_time_of(scenario),
     )
     specs = adapted_faults(scenario, topology, specs)
-    records = tuple(parse_fault(spec, topology) for spec in specs)
-    faults = checked_faults(specs, records, timed=scenario.clock == "timed")
+    faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
     knowledge, _ = knowledge_of(scenario)
     # Under the timed clock signs of life take time, with faults or without.
     if faults or faults_may_come or (knowledge is FaultKnowledge.DETECT and scenario.clock == "timed"):
@@ -154,7 +152,6 @@ def make_plan(
         spec=spec,
         algorithm=algorithm,
         faults=faults,
-        records=records,
         features=active_features(spec),
         hosts=hosts,
         endpoint=endpoint,

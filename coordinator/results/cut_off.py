@@ -1,6 +1,6 @@
 """The nodes that a run cut off, with the responsible faults."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from coordinator.planning.plan import Plan
@@ -54,15 +54,15 @@ def cut_off(plan: Plan, measurement: Measurement, *, ended: bool = False) -> Cut
 def faults_without_effect(plan: Plan) -> list[str]:
     """Return the faults of the scenario that begin after the last step and so have no effect."""
     effective = set(plan.effective_faults)
-    return [spec for spec, records in _texts(plan) if effective.isdisjoint(records)]
+    return [text for text, faults in plan.faults_by_text.items() if effective.isdisjoint(faults)]
 
 
 def _cause(plan: Plan, measurement: Measurement) -> Callable[[Rank], str | None]:
     """Return a function from a rank to the faults that blocked its paths; None where they cannot be determined."""
-    faults = dict(_texts(plan))
+    stated = plan.faults_by_text
     # A fault that begins after the last step, cannot cost a delivery or only slows down is no cause.
     began = {fault for fault in plan.effective_faults if _began(fault, measurement)}
-    breaking = [spec for spec, records in faults.items() if any(map(_breaks, began.intersection(records)))]
+    breaking = [text for text, faults in stated.items() if any(map(_breaks, began.intersection(faults)))]
     single = len(breaking) == 1 and not any(fault.slows for fault in began)
     if single and not plan.algorithm.negative_control:
         # An algorithm that serves every node without faults, and one fault: nothing else is different.
@@ -75,27 +75,22 @@ def _cause(plan: Plan, measurement: Measurement) -> Callable[[Rank], str | None]
     found = losses(plan.algorithm, outages)
     if found is None:
         return lambda _: None
-    specs: dict[Place, list[str]] = {}
-    for spec in breaking:
-        for record in faults[spec]:
+    texts: dict[Place, list[str]] = {}
+    for text in breaking:
+        for fault in stated[text]:
             # The losses name places. Each fault by itself gives the places that it puts out of service, and these lead
             # back to the fault as the user wrote it.
-            alone = outages_of([record], (), plan.topology, plan.spec.seed) or Outages()
+            alone = outages_of([fault], (), plan.topology, plan.spec.seed) or Outages()
             for place in alone.places:
-                specs.setdefault(place, []).append(spec)
+                texts.setdefault(place, []).append(text)
 
     def because(rank: Rank) -> str | None:
         places = found.causes.get(rank, ())
-        named = {spec for place in places for spec in specs.get(place, ())}
+        named = {text for place in places for text in texts.get(place, ())}
         # In the order of the scenario.
-        return ", ".join(spec for spec in breaking if spec in named) or None
+        return ", ".join(text for text in breaking if text in named) or None
 
     return because
-
-
-def _texts(plan: Plan) -> Iterable[tuple[str, Sequence[Fault]]]:
-    """Return each text of a fault in the scenario with its records."""
-    return zip(plan.scenario.fault, plan.records, strict=True)
 
 
 def _began(fault: Fault, measurement: Measurement) -> bool:

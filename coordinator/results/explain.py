@@ -126,7 +126,7 @@ def _blamed(plan: Plan, row: Row) -> str:
     places = (row["sender"], row["receiver"], (row["sender"], row["port"]))
     found = [
         text
-        for text, records in zip(plan.scenario.fault, plan.records, strict=True)
+        for text, records in plan.faults_by_text.items()
         if any(FaultTimeline(records).at(place, row["step"]) for place in places)
         # A kind that does not state its effects may have lost it.
         or any(

@@ -1,6 +1,7 @@
 """Faults of the timed clock as the steps of their effect, for theory and tables that count in steps."""
 
 from dataclasses import replace
+from typing import Any
 
 from coordinator.history.prediction import completed, history_of, prediction
 from coordinator.history.timetable import Timetable
@@ -42,7 +43,7 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     translated: dict[Fault, Fault] = {}
     in_effect = []
     for start, end, fault in inputs.faults:
-        values: dict[str, int] = {}
+        values: dict[str, Any] = {}
         if isinstance(fault.step, Moment):
             values["step"] = inputs.steps.step_at(start)
             if fault.end < FOREVER or end < ALWAYS:
@@ -63,8 +64,7 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     on_time = punctual and inputs.steps.is_kept_by(inputs.fault_free.packets)
     return replace(
         plan,
-        faults=tuple(translated[each.fault] for each in inputs.faults),
-        records=tuple(tuple(translated.get(fault, fault) for fault in found) for found in plan.records),
+        faults=tuple(replace(translated[each.fault], text=each.fault.text) for each in inputs.faults),
         in_effect=tuple(in_effect),
         exact_steps=on_time or (outages is not None and outages.permanent),
         translated=translated,

@@ -8,7 +8,7 @@ numbers. Its `form` determines whether WHEN is optional; without it, the fault b
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -63,9 +63,9 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
         where, _, text = where.partition(":")
         values[name] = read_value(name, spec, text)
     if issubclass(record, NodeFault):
-        return (record(rank=_rank(spec, where, topology), **values),)  # type: ignore[arg-type]
+        return (record(rank=_rank(spec, where, topology), text=spec, **values),)  # type: ignore[arg-type]
     return tuple(
-        record(sender=sender, port=port, **values)  # type: ignore[call-arg,arg-type]
+        record(sender=sender, port=port, text=spec, **values)  # type: ignore[call-arg,arg-type]
         for sender, port in _link(spec, record, where, topology)
     )
 
@@ -75,27 +75,15 @@ def parse_faults(specs: Iterable[str], topology: Topology, *, timed: bool = Fals
 
     Faults that have times, or change nothing but times, need the timed clock.
     """
-    texts = tuple(specs)
-    return checked_faults(texts, [parse_fault(spec, topology) for spec in texts], timed=timed)
-
-
-def checked_faults(
-    specs: Sequence[str], records: Sequence[Sequence[Fault]], *, timed: bool = False
-) -> tuple[Fault, ...]:
-    """Return the faults of `records` in the order of their effects; the records belong to the texts `specs`.
-
-    ScenarioError if two of them contradict each other, or one needs the timed clock.
-    """
-    parsed = [(fault, spec) for spec, found in zip(specs, records, strict=True) for fault in found]
-    spec_of = {id(fault): spec for fault, spec in parsed}
-    faults = in_order(fault for fault, _ in parsed)
-    for fault, spec in parsed:
+    parsed = [fault for spec in specs for fault in parse_fault(spec, topology)]
+    for fault in parsed:
         if not timed and (fault.slows or isinstance(fault.step, Moment)):
             needs = "it changes nothing but times" if fault.slows else "it is given by a time"
-            raise ScenarioError("fault", spec, f"{needs}, and lock-step counts steps: use --clock timed")
-    _require_one_unit(faults, spec_of)
-    _require_node_states(faults, spec_of)
-    _require_link_states(faults, spec_of)
+            raise ScenarioError("fault", fault.text, f"{needs}, and lock-step counts steps: use --clock timed")
+    faults = in_order(parsed)
+    _require_one_unit(faults)
+    _require_node_states(faults)
+    _require_link_states(faults)
     return faults
 
 
@@ -264,20 +252,20 @@ def _link(spec: str, record: type[Fault], where: str, topology: Topology) -> Ite
     return forward if match[2] == ">" else [*forward, topology.end(one, port)]
 
 
-def _require_one_unit(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
+def _require_one_unit(faults: Iterable[Fault]) -> None:
     """Refuse faults by steps beside faults by times; a fault that lasts throughout the run is neither."""
     timed = [fault for fault in faults if isinstance(fault.step, Moment)]
     stepped = [
         fault for fault in faults if not isinstance(fault.step, Moment) and (fault.step > 1 or fault.end < FOREVER)
     ]
     if timed and stepped:
-        other = spec_of[id(timed[0])]
+        other = timed[0].text
         raise ScenarioError(
-            "fault", spec_of[id(stepped[0])], f"it is given by steps and {other!r} by times; use one of them for all"
+            "fault", stepped[0].text, f"it is given by steps and {other!r} by times; use one of them for all"
         )
 
 
-def _require_node_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
+def _require_node_states(faults: Iterable[Fault]) -> None:
     """Refuse a crash or hang of a crashed node, and a recovery of a node that has not crashed."""
     crashed: dict[Rank, Step] = {}
     for fault in faults:
@@ -285,16 +273,16 @@ def _require_node_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) ->
             continue
         stops = [effect for effect in stated(fault) if isinstance(effect, Stops)]
         if stops and fault.rank in crashed:
-            raise ScenarioError("fault", spec_of[id(fault)], "this node has crashed already")
+            raise ScenarioError("fault", fault.text, "this node has crashed already")
         if any(effect.forgets for effect in stops):
             crashed[fault.rank] = fault.step
         if fault.revives:
             if crashed.get(fault.rank, fault.step) >= fault.step:
-                raise ScenarioError("fault", spec_of[id(fault)], "this node has not crashed before that step")
+                raise ScenarioError("fault", fault.text, "this node has not crashed before that step")
             del crashed[fault.rank]
 
 
-def _require_link_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
+def _require_link_states(faults: Iterable[Fault]) -> None:
     """Refuse a repair that ends nothing: an `up` of a link that is not down, and a `heal` of a link without any fault."""
     begun: dict[tuple[Rank, Port], list[LinkFault]] = {}
     repairs: dict[str, Ends] = {}
@@ -307,12 +295,11 @@ def _require_link_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) ->
         if ends is None:
             there.append(fault)
             continue
-        spec = spec_of[id(fault)]
-        repairs[spec] = ends
+        repairs[fault.text] = ends
         ended = [other for other in there if ends.effects is None or not set(ends.effects).isdisjoint(stated(other))]
         there[:] = [other for other in there if other not in ended]
         if any(other.step < fault.step and (fault.step <= other.end or other.end == FOREVER) for other in ended):
-            useful.add(spec)
+            useful.add(fault.text)
     for spec, ends in repairs.items():
         if spec not in useful:
             state = "has no fault" if ends.effects is None else "is not down"

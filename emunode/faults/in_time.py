@@ -14,7 +14,7 @@ from functools import cache
 from itertools import zip_longest
 from math import ceil, floor, prod
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from emunode.errors import FrameError
 from emunode.faults.byzantine import ByzantineFault, CommonKnowledge
@@ -50,7 +50,7 @@ class TimedFault(NamedTuple):
 
     def record(self) -> tuple[object, ...]:
         """Return the fault as plain values, without its steps: nanoseconds are too many for a step."""
-        forever = {"last": FOREVER} if "last" in field_names(type(self.fault)) else {}
+        forever: dict[str, Any] = {"last": FOREVER} if "last" in field_names(type(self.fault)) else {}
         return (self.start, self.end, to_record(replace(self.fault, step=1, **forever)))
 
     @classmethod

@@ -10,7 +10,7 @@ of a segment and its tree belong to the emulator.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Final, Literal
 
 from emunode.errors import FrameError, RegistrationError
@@ -51,6 +51,8 @@ class Fault:
     """A fault that takes effect at the beginning of `step`."""
 
     step: Step
+    text: str = field(default="", kw_only=True, compare=False)
+    """The text of the scenario that states it; one text may state a fault for each direction of many links."""
 
     form: ClassVar[str]
     """Its syntax in a scenario; it begins with the name of the kind."""
@@ -165,6 +167,8 @@ def _check(record: type[Fault]) -> None:
         raise RegistrationError(f"{name} does not define state")
     if "__dataclass_fields__" not in vars(record):
         raise RegistrationError(f"{name} is not decorated as a frozen dataclass")
+    if "text" in record.__annotations__:
+        raise RegistrationError(f"{name} has a field text, the name for the text that states a fault: rename it")
     if record.built_in:
         return
     if issubclass(record, NodeFault):
@@ -473,9 +477,9 @@ _FIELDS: Final[dict[type[Fault], tuple[str, ...]]] = {}
 
 
 def field_names(kind: type[Fault]) -> tuple[str, ...]:
-    """Return the fields of a kind of fault, in order."""
+    """Return the fields of a kind of fault, in order, without its text."""
     if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(field.name for field in fields(kind))
+        _FIELDS[kind] = tuple(each.name for each in fields(kind) if each.name != "text")
     return _FIELDS[kind]
 
 

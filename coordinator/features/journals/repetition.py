@@ -88,7 +88,6 @@ def repetition_of(run: ResolvedRun, journal: pl.LazyFrame, verdicts: Verdicts) -
         spec=part.algorithm.spec,
         algorithm=part.algorithm,
         faults=(),
-        records=(),
         features=(),
         in_effect=(),
     )

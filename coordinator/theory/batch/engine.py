@@ -299,7 +299,7 @@ def _joined(parts: Sequence[BatchOutcome]) -> BatchOutcome:
 def batch_engine_of(plan: Plan) -> BatchEngine:
     """Return the engine of a plan. Raises InexactError if `why_inexact` has a reason."""
     # Faults come with each batch; the faults of the plan must not enter the schedule.
-    free = replace(plan, faults=(), records=())
+    free = replace(plan, faults=())
     # The traced run is counted by the code for journals: if the schedule does not deliver everything, no result can be
     # trusted.
     schedule, records = trace(plan.algorithm, plan.scenario.step_limit)

@@ -301,7 +301,9 @@ SPECS: list[tuple[str, tuple[Fault, ...]]] = [
 def test_specification_is_parsed_to_records(spec: str, faults: tuple[Fault, ...]) -> None:
     ej = parse_topology(EJ)
     assert ej.label(18) == "-1,0"
-    assert parse_faults([spec], ej) == faults
+    parsed = parse_faults([spec], ej)
+    assert parsed == faults
+    assert {fault.text for fault in parsed} == {spec}
 
 
 def test_link_may_come_up_in_one_direction() -> None:

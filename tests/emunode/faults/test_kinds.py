@@ -131,9 +131,17 @@ class Muddy(DropEvery):
     slows = True
 
 
+@dataclass(frozen=True, slots=True)
+class Worded(DropEvery):
+    text: int  # type: ignore[assignment]
+
+    form = "worded:A~B:TEXT@STEP"
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
+        (Worded, "Worded has a field text, the name for the text that states a fault: rename it"),
         (Idle, "Idle has no effect: derive it from ByzantineFault"),
         (Inert, "Inert has no effect: define act"),
         (Muddy, "Muddy has no effect: define act"),
