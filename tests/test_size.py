@@ -19,7 +19,7 @@ import pytest
 from tests.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 348_600,
+    "core": 348_400,
     "annexes": 162_100,  # 162,059: the grader refuses names that a submission forges
     "tests": 373_600,
     "scripts": 45_300,
@@ -32,9 +32,9 @@ LIMITS: Final = {
 }
 """The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
-ONE_CALL: Final = {"modules entered": 97, "functions entered": 643, "own modules imported": 309}
+ONE_CALL: Final = {"modules entered": 98, "functions entered": 652, "own modules imported": 309}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time.
-643 functions and not 642: the addresses that libraries take are asked for before a run."""
+652 functions and not 643: the losses come from the pass over the schedule that all others use, in small functions."""
 FOLDERS: Final = ("emunode", "coordinator", "scripts", "tests")
 
 

@@ -7,7 +7,6 @@ from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findi
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.model import Scenario, costs_of
-from coordinator.theory.dependence.losses import losses
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import PROTOCOL, Assumption, Claim
 from emunode.errors import ScenarioError
@@ -250,6 +249,9 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
 
     Where time-outs are not in steps, nothing is claimed of links that come up again.
     """
+    # It imports polars, whose threads keep a process from moving to a network namespace.
+    from coordinator.theory.dependence.losses import losses  # noqa: PLC0415
+
     spec, algorithm, links = run.spec, run.algorithm, links_of(run)
     timeline, outages = run.harmful_timeline, run.outages
     if timeline.opaque:

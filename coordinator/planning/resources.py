@@ -9,7 +9,7 @@ from coordinator.planning.link_ends import LINK_ENDS_COUNTED
 from coordinator.planning.machine import RESERVED_DESCRIPTORS
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.theory.dependence.losses import HOP_BYTES, MOST_HOPS
+from coordinator.theory.dependence.size import HOP_BYTES, LOSS_HOPS
 from emunode.algorithms.base import Dependence
 from emunode.model import FOLDING, Collective
 from emunode.topologies.base import Topology
@@ -144,7 +144,7 @@ def _traced_bytes(plan: Plan) -> int:
     """Estimate the memory of the schedule that decides the losses to outages, if all faults are outages."""
     traced = plan.algorithm.dependence not in (Dependence.UNSTATED, Dependence.FIRST_ARRIVAL)
     made = hops(plan) if plan.faults and traced else 0
-    return made * HOP_BYTES if made <= MOST_HOPS else 0
+    return made * HOP_BYTES if made <= LOSS_HOPS else 0
 
 
 def _held_bytes(plan: Plan) -> int:

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from coordinator.theory.dependence.losses import losses
 from coordinator.theory.dependence.outages import Outages
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim, distinct
@@ -16,6 +15,9 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
     """Return the claims of an algorithm under outages: the promise for this number of faults, and the losses of its
     schedule.
     """
+    # It imports polars, whose threads keep a process from moving to a network namespace.
+    from coordinator.theory.dependence.losses import losses  # noqa: PLC0415
+
     if not algorithm.sources_live(outages.faulty):
         return []
     claims = []

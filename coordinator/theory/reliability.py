@@ -21,7 +21,7 @@ from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import BY_SHARE, FaultSetSpec
 from coordinator.theory.delivery_ratio import BroadcastCopies, delivery_ratio, whole_paths
 from coordinator.theory.dependence.message_paths import MessagePaths, paths_of
-from coordinator.theory.dependence.size import MOST_HOPS, InexactError, stated_hops
+from coordinator.theory.dependence.size import TRACE_HOPS, InexactError, stated_hops
 from coordinator.theory.placements import quotient
 from coordinator.theory.random_faults import given_faults, random_faults
 from coordinator.theory.survivors import SetCounter
@@ -122,10 +122,10 @@ def _count_sets(copies: BroadcastCopies) -> Number | None:
 def _paths_of(algorithm: Algorithm) -> MessagePaths | None:
     """Return the paths of a broadcast; None if they are too many, or if its copies do not have one path to each rank."""
     # The number first: to find out by a trace takes a minute.
-    if (stated_hops(algorithm) or 0) > MOST_HOPS:
+    if (stated_hops(algorithm) or 0) > TRACE_HOPS:
         return None
     try:
-        return paths_of(algorithm, MOST_HOPS)
+        return paths_of(algorithm, TRACE_HOPS)
     except InexactError:
         return None
 

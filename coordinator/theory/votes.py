@@ -19,9 +19,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from coordinator.theory.dependence.losses import MOST_HOPS
 from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece, paths_of
-from coordinator.theory.dependence.size import InexactError
+from coordinator.theory.dependence.size import LOSS_HOPS, InexactError
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.algorithms.claims import Claim
 from emunode.faults.byzantine import CopyPath, LastingTreatments, Treatment
@@ -184,7 +183,7 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
     each = algorithm.spec.messages * algorithm.segments_per_message * algorithm.spec.redundancy
     try:
         # As many hops as the plan counts memory for.
-        return paths_of(algorithm, MOST_HOPS) if ends * each <= MOST_PATHS else None
+        return paths_of(algorithm, LOSS_HOPS) if ends * each <= MOST_PATHS else None
     except InexactError:
         return None
 

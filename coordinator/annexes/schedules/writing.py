@@ -16,8 +16,7 @@ from coordinator.features.base import ResolvedRun
 from coordinator.history.stored.reading import exists
 from coordinator.history.stored.writing import replace_file
 from coordinator.reports.pictures import write_lines
-from coordinator.theory.dependence.losses import plain_algorithm
-from coordinator.theory.dependence.schedule import Schedule, trace
+from coordinator.theory.dependence.schedule import Schedule, plain_algorithm, trace
 from coordinator.theory.dependence.size import InexactError
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.errors import ScenarioError

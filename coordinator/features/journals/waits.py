@@ -13,8 +13,7 @@ import polars as pl
 from coordinator.features.base import Evidence, ResolvedRun
 from coordinator.features.journals.rows import ARRIVED, IS_DATA, IS_REPETITION, IS_REQUEST
 from coordinator.history.timetable import PACKET
-from coordinator.theory.dependence.losses import plain_algorithm
-from coordinator.theory.dependence.schedule import BEGIN, Schedule, trace
+from coordinator.theory.dependence.schedule import BEGIN, Schedule, plain_algorithm, trace
 from coordinator.theory.dependence.size import InexactError
 from emunode.model import ALL_RANKS, Rank, Step
 from emunode.terminal import plural

@@ -6,9 +6,9 @@ by the code of the engines. Such claims hold the engines against the schedule an
 the schedule, so they are marked `derived`, and they are made only where there is no other claim about delivery.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,12 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
 from coordinator.scenario.option import OptionGroup
-from coordinator.theory.batch.engine import BatchEngine, batch_engine_of
+from coordinator.theory.batch.engine import batch_engine_of
 from coordinator.theory.batch.exactness import LEAST_BYTES, why_untraceable
-from coordinator.theory.batch.flow import Flow
 from coordinator.theory.batch.reliable_walk import follow_reliable, why_not_followed
-from coordinator.theory.dependence.bit_rows import Bits, mark, no_trials
-from coordinator.theory.dependence.schedule import BEGIN, Schedule
+from coordinator.theory.dependence.bit_rows import Bits, Indices, mark, no_trials
+from coordinator.theory.dependence.follow import Flow, follow
+from coordinator.theory.dependence.schedule import BEGIN, Schedule, StepHops
 from coordinator.theory.dependence.size import InexactError, stated_hops
 from emunode.algorithms.claims import Claim
 from emunode.engine.known_paths import faults_by_steps
@@ -34,19 +34,6 @@ MOST_HOPS: Final = 100_000
 """Hops of the largest schedule that is followed: about two seconds, most of them for the run without faults."""
 RELIABLE: Final = "the schedule without faults, repeated until acknowledged, with losses drawn from the seed"
 SOURCE: Final = "the schedule without faults, followed under these faults"
-
-
-class Followed(NamedTuple):
-    """The fate of each hop under one set of faults; arrays have an entry per hop."""
-
-    sent: NDArray[np.bool_]
-    arrived: NDArray[np.bool_]
-    wrong: NDArray[np.bool_]
-    """Whether the hop carries a wrong content: a forged one, or a fold that lacks a contribution."""
-    apart: NDArray[np.bool_]
-    """Whether the wrong content differs from the contents of all other hops."""
-    counts: NDArray[np.int64]
-    """Where contributions are folded, how many the hop carries."""
 
 
 def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
@@ -80,17 +67,18 @@ def _over_plain_links(plan: Plan) -> list[Claim]:
         return []
     try:
         engine = batch_engine_of(plan)
-        found = follow(plan, engine.schedule)
+        effects = PlanEffects(plan, engine.schedule)
+        flow = follow(engine.schedule, effects)
     except InexactError:
         return []
     shortest = plan.algorithm.smallest_segment_bytes
-    if found.wrong.any() and shortest < LEAST_BYTES:
+    if flow.wrong is not None and flow.wrong.any() and shortest < LEAST_BYTES:
         # A wrong content may be right by chance.
         return []
-    outcome = engine.outcome(_flow(engine.schedule, found), _faulty(plan), 1)
-    values = {"intact_deliveries": int(outcome.intact[0]), "segments": int(found.sent.sum())}
+    outcome = engine.outcome(flow, _faulty(plan), 1)
+    values = {"intact_deliveries": int(outcome.intact[0]), "segments": int(flow.segments[0])}
     folds = plan.spec.collective in FOLDING
-    least = _least_contributions(plan, engine, found) if folds else None
+    least = _least_contributions(plan, engine.schedule, flow, effects.contributions) if folds else None
     if least is not None:
         values["least_contributions"] = least
     return [Claim(name, value, "==", SOURCE, derived=True) for name, value in values.items()]
@@ -129,84 +117,76 @@ def plan_without_links(plan: Plan) -> Plan:
 # --- from hop to hop -------------------------------------------------------------------------------------------------
 
 
-def follow(plan: Plan, schedule: Schedule) -> Followed:
-    """Follow the faults of a plan through a schedule; InexactError for faults that delay packets or repeat them."""
-    return _Walk(plan, schedule).walk()
+class PlanEffects:
+    """The faults of a plan as one trial: they treat every packet by the code of the engines.
 
+    InexactError for faults that delay packets or repeat them.
+    """
 
-class _Walk:
-    """One pass over the steps of a schedule."""
+    trials = 1
+    has_values = True
 
     def __init__(self, plan: Plan, schedule: Schedule) -> None:
-        self._plan, self._schedule = plan, schedule
+        self._schedule = schedule
         self._folds = plan.spec.collective in FOLDING
         self._injector = faults_by_steps(plan.algorithm)
-        count = len(schedule)
-        # Copies, because each of the arrays is written to.
-        none = np.zeros(count, np.bool_)
-        self._found = Followed(none, none.copy(), none.copy(), none.copy(), np.zeros(count, np.int64))
-        self._births: dict[Rank, Step] = {}
-        """The step when a rank last recovered, for ranks that have recovered."""
+        self._coming = deque(in_order(plan.faults))
         self._own = own_contributions(plan)
+        self._arrived = no_trials(0, 1)
+        self.contributions = np.zeros(len(schedule), np.int64)
+        """Where contributions are folded, how many each hop carries."""
 
-    def walk(self) -> Followed:
-        faults = defaultdict(list)
-        for fault in in_order(self._plan.faults):
-            faults[fault.step].append(fault)
-        rounds = dict(self._schedule.rounds)
-        for step in sorted({*rounds, *faults}):
-            dead = set(self._injector.crashed)
-            self._injector.apply(faults.get(step, ()))
-            # A rank that was crashed before this step, and no longer is, has recovered in it without its contents.
+    def begin(self, step: Step, arrived: Bits) -> None:
+        """Put the faults up to a step into force, one step after the other; a rank that recovers has forgotten all."""
+        self._arrived = arrived
+        while self._coming and self._coming[0].step <= step:
+            dead, at = set(self._injector.crashed), self._coming[0].step
+            self._injector.apply([self._coming.popleft() for fault in tuple(self._coming) if fault.step == at])
             for rank in dead - self._injector.crashed:
-                self._births[rank] = step
-            part = rounds.get(step)
-            if part is not None:
-                self._round(step, range(part.start, part.stop))
-        return self._found
+                # A packet of the step of the recovery is read by the new life; it has not arrived yet.
+                arrived[:-1][self._schedule.receiver == rank] = 0
 
-    def _round(self, step: Step, hops: Sequence[int]) -> None:
-        found, schedule, injector = self._found, self._schedule, self._injector
-        # Faults treat whole packets, so the hops of a step are put together by sender and port first.
+    def silence(self, hops: StepHops, sent: Bits) -> None:
+        """Take out the hops of ranks that are not in service."""
+        senders = self._schedule.sender[hops.part]
+        for rank in np.unique(senders).tolist():
+            if self._injector.silent(rank, hops.step):
+                sent[senders == rank] = 0
+
+    def cross(self, hops: StepHops, sent: Bits, wrong: Bits | None, apart: Bits | None) -> Bits:
+        """Send the packets of a step, as the faults of the senders and of the links treat them."""
+        assert wrong is not None
+        assert apart is not None
+        # What is not sent is not wrong.
+        wrong &= sent
+        apart &= sent
+        arrived = np.zeros_like(sent)
         packets: dict[tuple[Rank, int], list[int]] = defaultdict(list)
-        for hop in hops:
-            sender = int(schedule.sender[hop])
-            # A rank that lacks the content of a hop sends nothing in its place.
-            if injector.silent(sender, step) or not self._is_held(hop, sender):
-                continue
-            found.sent[hop] = True
-            self._fill(hop, sender)
-            packets[sender, int(schedule.port[hop])].append(hop)
+        for at in np.flatnonzero(sent[:, 0]).tolist():
+            hop = hops.part.start + at
+            if self._folds and hops.carried[at] == BEGIN:
+                self._count(hop)
+            packets[int(self._schedule.sender[hop]), int(self._schedule.port[hop])].append(at)
         for (sender, port), together in packets.items():
-            self._send(step, sender, port, together)
+            self._send(hops, sender, port, together, (arrived, wrong, apart))
+        return arrived
 
-    def _is_held(self, hop: int, sender: Rank) -> bool:
-        """Return whether the sender has the content: its own, or content received since the sender last started."""
-        carried = int(self._schedule.carried[hop])
-        return carried == BEGIN or (bool(self._found.arrived[carried]) and self._is_remembered(carried, sender))
+    def _count(self, hop: int) -> None:
+        """Count the contributions that a fold has when it is sent."""
+        folded = self._schedule.folded(hop)
+        there = folded[self._arrived[folded, 0] == 1]
+        self.contributions[hop] = self._own[self._schedule.sender[hop]] + self.contributions[there].sum()
 
-    def _is_remembered(self, hop: int, rank: Rank) -> bool:
-        # A packet of the step of the recovery is read by the new life.
-        return bool(self._schedule.step[hop] >= self._births.get(rank, 0))
-
-    def _fill(self, hop: int, sender: Rank) -> None:
-        """Give a hop the content of its sender."""
-        found, carried = self._found, int(self._schedule.carried[hop])
-        if carried != BEGIN:
-            found.wrong[hop], found.apart[hop] = found.wrong[carried], found.apart[carried]
-        elif self._folds:
-            folded = self._schedule.folded(hop).tolist()
-            there = [each for each in folded if found.arrived[each] and self._is_remembered(each, sender)]
-            # A fold that lacks a contribution is wrong, even if all the others are right.
-            found.wrong[hop] = len(there) < len(folded) or bool(found.wrong[there].any())
-            found.counts[hop] = self._own[sender] + int(found.counts[there].sum())
-
-    def _send(self, step: Step, sender: Rank, port: int, hops: Sequence[int]) -> None:
-        """Send the segments of one packet, as the faults of the sender and of the link treat them."""
-        found, schedule, injector = self._found, self._schedule, self._injector
+    def _send(
+        self, hops: StepHops, sender: Rank, port: int, positions: Sequence[int], rows: tuple[Bits, Bits, Bits]
+    ) -> None:
+        """Send the segments of one packet."""
+        schedule, injector, step = self._schedule, self._injector, hops.step
+        arrived, wrong, apart = rows
         byzantine = injector.byzantine(step, sender)
         sent = []
-        for hop in hops:
+        for at in positions:
+            hop = hops.part.start + at
             copy = (
                 int(schedule.origin[hop]),
                 int(schedule.target[hop]),
@@ -218,9 +198,9 @@ class _Walk:
             if treatment is Treatment.WITHHOLD:
                 continue
             if treatment is not Treatment.PASS_ON:
-                found.wrong[hop], found.apart[hop] = True, treatment is Treatment.FORGE_APART
+                wrong[at], apart[at] = 1, treatment is Treatment.FORGE_APART
             # Zeros of the right size: it only matters whether a fault changes them.
-            sent.append((hop, (*copy, bytes(int(schedule.size[hop])))))
+            sent.append((at, (*copy, bytes(int(schedule.size[hop])))))
         if not sent:
             return
         packet: tuple[Segment, ...] = tuple(segment for _, segment in sent)
@@ -229,23 +209,14 @@ class _Walk:
             raise InexactError("a fault delays packets, or repeats them")
         if transit.lost or injector.is_dead(step, sender, port):
             return
-        for (hop, before), after in zip(sent, transit.segments, strict=True):
-            found.arrived[hop] = True
+        for (at, before), after in zip(sent, transit.segments, strict=True):
+            arrived[at] = 1
             if after != before:
                 # Bytes that a link damages agree with no other copy.
-                found.wrong[hop] = found.apart[hop] = True
+                wrong[at] = apart[at] = 1
 
 
 # --- results ---------------------------------------------------------------------------------------------------------
-
-
-def _flow(schedule: Schedule, found: Followed) -> Flow:
-    """Return the state of every hop as bit rows of a single trial."""
-    # One trial is bit 0 of one word, so flags are rows as they are.
-    rows = [flags.astype(np.uint64)[:, None] for flags in (found.arrived, found.wrong, found.apart)]
-    steps = np.array([int(schedule.step[found.sent].max(initial=0))])
-    packets = np.array([len(np.unique(schedule.packets[found.sent]))])
-    return Flow(rows[0], rows[1], rows[2], steps, np.array([int(found.sent.sum())]), packets)
 
 
 def _faulty(plan: Plan) -> Bits:
@@ -256,16 +227,15 @@ def _faulty(plan: Plan) -> Bits:
     return rows
 
 
-def _least_contributions(plan: Plan, engine: BatchEngine, found: Followed) -> int | None:
+def _least_contributions(plan: Plan, schedule: Schedule, flow: Flow, contributions: Indices) -> int | None:
     """Return the fewest contributions in a result at a healthy rank that folds it; None where no such rank is healthy."""
-    schedule = engine.schedule
     # A rank folds its own contribution without a hop.
     own = own_contributions(plan)
     results: dict[tuple[Rank, Rank, int], int] = defaultdict(int)
-    for hop in np.flatnonzero((schedule.target != ALL_RANKS) & found.arrived).tolist():
+    for hop in np.flatnonzero((schedule.target != ALL_RANKS) & (flow.arrived[:, 0] == 1)).tolist():
         # Partial results for different blocks may pass through one rank, so the target is part of the place.
         place = int(schedule.target[hop]), int(schedule.receiver[hop]), int(schedule.segment[hop])
-        results[place] += int(found.counts[hop])
+        results[place] += int(contributions[hop])
     segments = range(plan.spec.messages * plan.algorithm.segments_per_message)
     # In one block every rank that folds the result is the target of its own partial results.
     whole = len(plan.algorithm.block_owners) == 1

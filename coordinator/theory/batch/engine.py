@@ -17,8 +17,7 @@ from coordinator.results.claims import roots_of
 from coordinator.results.deliveries import count_deliveries, record_arrivals, switches
 from coordinator.results.metrics import NOTHING_DUE
 from coordinator.theory.batch.exactness import PASS_BYTES
-from coordinator.theory.batch.fault_batch import Arcs, FaultBatch
-from coordinator.theory.batch.flow import Flow, Tracer
+from coordinator.theory.batch.fault_batch import Arcs, BatchEffects, FaultBatch, has_values
 from coordinator.theory.batch.latency import Latencies, LatencyCounter
 from coordinator.theory.dependence.bit_rows import (
     Bits,
@@ -32,6 +31,7 @@ from coordinator.theory.dependence.bit_rows import (
     unpacked,
     words_for,
 )
+from coordinator.theory.dependence.follow import Flow, follow
 from coordinator.theory.dependence.losses import owners_are_silent
 from coordinator.theory.dependence.schedule import Schedule, due_messages, trace
 from coordinator.theory.dependence.size import InexactError
@@ -79,7 +79,6 @@ class BatchEngine:
         self.schedule = schedule
         self.arcs = Arcs(plan.topology, schedule)
         self._folds = plan.spec.collective in FOLDING
-        self._tracer = Tracer(schedule, self.arcs, folds=self._folds)
         self._due = due_messages(plan.algorithm, schedule)
         # Nothing is due to switches, nor from them.
         self._data = np.setdiff1d(np.arange(plan.topology.order), switches(plan.topology))
@@ -103,7 +102,7 @@ class BatchEngine:
         """
         # The rows that one pass holds for each hop: the state of the hop, and for contents that may be wrong two more
         # planes with their intermediate results.
-        rows = len(self.schedule) * ((8 if self._tracer.has_values(batch) else 3) + latencies)
+        rows = len(self.schedule) * ((8 if has_values(batch, folds=self._folds) else 3) + latencies)
         # A pass needs some rows for every hop, so the trials are cut into passes whose rows fit into a fixed amount of
         # memory.
         words = max(1, PASS_BYTES // (8 * rows))
@@ -112,9 +111,10 @@ class BatchEngine:
         return _joined([self._evaluate(part, copies=copies, latencies=latencies) for part in parts])
 
     def _evaluate(self, batch: FaultBatch, *, copies: bool, latencies: bool) -> BatchOutcome:
-        return self.outcome(
-            self._tracer.flow(batch), self.faulty(batch), batch.trials, copies=copies, latencies=latencies
-        )
+        return self.outcome(self._flow(batch), self.faulty(batch), batch.trials, copies=copies, latencies=latencies)
+
+    def _flow(self, batch: FaultBatch) -> Flow:
+        return follow(self.schedule, BatchEffects(self.schedule, batch, folds=self._folds))
 
     def outcome(
         self, flow: Flow, faulty: Bits, trials: int, *, copies: bool = False, latencies: bool = False
@@ -182,7 +182,7 @@ class BatchEngine:
         Each piece counts from the first right copy of it. Rows of ranks that are faulty, and of messages that are not due,
         are included. Uses memory for all trials at once: pass batches of moderate size.
         """
-        due, flow = self._due, self._tracer.flow(batch)
+        due, flow = self._due, self._flow(batch)
         # The inverse of the groups of copies: the piece that each hop brings, or -1 for a hop that only passes through.
         piece = np.full(len(self.schedule), -1)
         for column in due.copies.columns:

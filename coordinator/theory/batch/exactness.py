@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.features.registry import why_unpredictable
 from coordinator.planning.plan import Plan
-from coordinator.theory.dependence.size import MOST_HOPS, stated_hops
+from coordinator.theory.dependence.size import TRACE_HOPS, stated_hops
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import Alters, Choice, Effect, Ends, Interval, Loses, Stops
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, stated, stated_effects, states_effects
@@ -112,6 +112,6 @@ def evaluator_bytes(plan: Plan) -> int | None:
     """
     hops = stated_hops(plan.algorithm)
     # The number first: to find out whether the engine is exact may take as long as a run.
-    if hops is None or hops > MOST_HOPS or why_inexact(plan) is not None:
+    if hops is None or hops > TRACE_HOPS or why_inexact(plan) is not None:
         return None
     return PASS_BYTES + HOP_BYTES * hops

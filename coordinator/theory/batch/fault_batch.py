@@ -1,17 +1,28 @@
-"""Many sets of faults at once: for each effect, the places that have it in each trial, as bit rows."""
+"""Many sets of faults at once: for each effect, the places that have it in each trial, and what it does to hops."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from coordinator.theory.dependence.bit_rows import Bits, Indices, first_trials, mark, no_trials, words_for
-from coordinator.theory.dependence.schedule import Schedule
-from emunode.faults.effects import Effect, Interval, LinkEnd, Place
+from coordinator.theory.dependence.bit_rows import (
+    Bits,
+    Indices,
+    first_trials,
+    mark,
+    no_trials,
+    unpacked,
+    words_for,
+)
+from coordinator.theory.dependence.schedule import Schedule, StepHops
+from emunode.faults.effects import Alters, Effect, Interval, LinkEnd, Loses, Place, Stops
 from emunode.faults.kinds import Fault, LinkFault, kind_of
 from emunode.faults.timeline import FaultTimeline
+from emunode.faults.transit import FaultRandom
+from emunode.model import Step
 from emunode.topologies.base import Topology
 
 
@@ -36,6 +47,12 @@ class Arcs:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    @cached_property
+    def in_order(self) -> tuple[Indices, Indices]:
+        """The arcs of all hops in ascending order, and the hops."""
+        order = np.argsort(self.of_hop, kind="stable")
+        return self.of_hop[order], order
 
     def ends(self, arc: int) -> LinkEnd:
         """Return the sender and its port."""
@@ -148,3 +165,128 @@ def batch_of(arcs: Arcs, sets: Sequence[Sequence[Fault]], seeds: Sequence[int] |
         strike = batch.strike_arcs if episode.on_links else batch.strike_nodes
         strike(episode, np.array(places), np.array(trials))
     return batch
+
+
+# --- on the hops of a schedule -----------------------------------------------------------------------------------------
+
+
+class BatchEffects:
+    """The effects of a batch on the hops of a schedule. `folds`: contents are folds of contributions."""
+
+    def __init__(self, schedule: Schedule, batch: FaultBatch, *, folds: bool) -> None:
+        self.trials = batch.trials
+        self.has_values = has_values(batch, folds=folds)
+        self._schedule = schedule
+        self._batch = batch
+        self._arcs = batch.arcs
+        self._folds = folds
+        self._in_force: list[tuple[Episode, Bits]] = []
+        self._lost = self._losses()
+
+    def begin(self, step: Step, arrived: Bits) -> None:
+        """Take the effects that are in force; what a rank has received it keeps."""
+        del arrived
+        self._in_force = [(episode, rows) for episode, rows in self._batch.effects.items() if step in episode.interval]
+
+    def silence(self, hops: StepHops, sent: Bits) -> None:
+        """Take out the hops that stopped ranks would send."""
+        for episode, rows in self._in_force:
+            if isinstance(episode.effect, Stops) and not episode.on_links:
+                # A rank that is stopped from the first step on has received nothing that it could pass on, so only its
+                # own messages have to be taken out.
+                at = hops.begins if episode.interval.start <= 1 else slice(None)
+                sent[at] &= ~rows[self._schedule.sender[hops.part][at]]
+
+    def cross(self, hops: StepHops, sent: Bits, wrong: Bits | None, apart: Bits | None) -> Bits:
+        """Return the sent copies that arrive, and forge contents."""
+        if wrong is not None and apart is not None:
+            self._forge(hops, wrong, apart)
+        found = sent
+        for episode, rows in self._in_force:
+            match episode:
+                case Episode(Stops(), on_links=False):
+                    at = self._schedule.receiver
+                case Episode(Loses(), on_links=False):
+                    # The rank counts its packets as sent, so they are lost, not missing.
+                    at = self._schedule.sender
+                case Episode(Stops() | Loses(), stream=""):
+                    at = self._arcs.of_hop
+                case _:
+                    continue
+            # A new array: `sent` is counted afterwards.
+            found = found & ~rows[at[hops.part]]
+        if self._lost is not None:
+            lost, rows = self._lost
+            # The lost hops are sorted, so the losses of a step are adjacent.
+            first, last = np.searchsorted(lost, (hops.part.start, hops.part.stop))
+            if first < last:
+                found = found.copy()
+                found[lost[first:last] - hops.part.start] &= ~rows[first:last]
+        return found
+
+    def _forge(self, hops: StepHops, wrong: Bits, apart: Bits) -> None:
+        senders = self._schedule.sender[hops.part]
+        # Common forgeries first: of several effects at a rank, values of its own decide.
+        altered = [(effect.alike, rows) for (effect, *_), rows in self._in_force if isinstance(effect, Alters)]
+        for alike, rows in sorted(altered, key=itemgetter(0), reverse=True):
+            active = rows[senders]
+            if not self._folds:
+                # A rank does not alter its own messages; a fold under its name holds contributions of others.
+                active[self._schedule.origin[hops.part] == senders] = 0
+            wrong |= active
+            if alike:
+                apart &= ~active
+            else:
+                apart |= active
+
+    # --- losses --------------------------------------------------------------------------------------------------------
+
+    def _losses(self) -> tuple[Indices, Bits] | None:
+        """Return the hops whose packets are lost at random, ascending, and the trials; drawn as the message engine
+        draws them.
+        """
+        rows: dict[int, Bits] = {}
+        for episode, struck in self._batch.effects.items():
+            if not episode.stream:
+                continue
+            for arc in np.flatnonzero(struck.any(axis=1)).tolist():
+                # Numbers are drawn in Python, one for each packet and trial, so trials with a working link are left
+                # out.
+                trials = np.flatnonzero(unpacked(struck[arc]))
+                for step, hops in self._packets_of(arc, episode.interval):
+                    lost = self._drawn(episode, arc, step, trials, self._batch.seeds)
+                    row = no_trials(1, self._batch.words)
+                    mark(row, np.zeros(len(lost), np.int64), lost)
+                    for hop in hops.tolist():
+                        rows[hop] = rows[hop] | row[0] if hop in rows else row[0]
+        order = sorted(rows)
+        return (np.array(order), np.stack([rows[hop] for hop in order])) if rows else None
+
+    def _packets_of(self, arc: int, interval: Interval) -> Iterator[tuple[Step, Indices]]:
+        """Yield the packets that cross an arc during an interval: the step and the hops of each."""
+        arcs, order = self._arcs.in_order
+        first, last = np.searchsorted(arcs, (arc, arc + 1))
+        hops = order[first:last]
+        steps = self._schedule.step[hops]
+        for step in np.unique(steps).tolist():
+            if step in interval:
+                yield step, hops[steps == step]
+
+    def _drawn(self, episode: Episode, arc: int, step: Step, trials: Indices, seeds: Sequence[int]) -> Indices:
+        """Return the trials where a packet is lost."""
+        assert isinstance(episode.effect, Loses)
+        rank, port = self._arcs.ends(arc)
+        lost = []
+        for trial in trials.tolist():
+            # The generator of the engines, with the same seed: a trial has to lose the packets that its run with
+            # messages loses.
+            chance = FaultRandom(seeds[trial], step, rank, port)
+            chance.start(episode.stream)
+            if chance.draw() < episode.effect.probability:
+                lost.append(trial)
+        return np.array(lost, np.int64)
+
+
+def has_values(batch: FaultBatch, *, folds: bool) -> bool:
+    """Return whether contents can be wrong under a batch."""
+    return folds or any(isinstance(episode.effect, Alters) for episode in batch.effects)

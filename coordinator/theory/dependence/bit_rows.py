@@ -152,6 +152,10 @@ class Groups:
     def __len__(self) -> int:
         return len(self.order)
 
+    def members(self, group: int) -> list[int]:
+        """Return the members of one group, numbered in the order of the results."""
+        return [int(column[group]) for column in self.columns if group < len(column)]
+
     def any(self, rows: Bits) -> Bits:
         """Return for each group the trials where some member has its bit set."""
         return self.combined(np.bitwise_or, rows.__getitem__)

@@ -2,30 +2,33 @@
 
 During an outage a node neither sends nor receives, or a directed link carries nothing. A packet that should cross in
 such a step is lost, and hops that depend on it are not sent, or lack a contribution. Nothing is sent again, so all
-other packets keep their steps. Therefore one walk over the affected hops, in order of steps, decides which messages are
-lost, and to which outage.
+other packets keep their steps: one pass over the schedule (`follow`) decides which messages are lost. The outages to blame
+are found backwards from these.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.theory.dependence.bit_rows import Bits
+from coordinator.theory.dependence.follow import Flow, follow
 from coordinator.theory.dependence.outages import Outages
-from coordinator.theory.dependence.size import InexactError, stated_hops
+from coordinator.theory.dependence.schedule import (
+    BEGIN,
+    DueMessages,
+    Schedule,
+    StepHops,
+    due_messages,
+    plain_algorithm,
+    trace,
+)
+from coordinator.theory.dependence.size import LOSS_HOPS, InexactError, stated_hops
 from emunode.algorithms.base import Algorithm, Dependence
-from emunode.algorithms.registry import make_algorithm
 from emunode.faults.effects import Place
 from emunode.model import Collective, FaultKnowledge, Rank, Step
-
-if TYPE_CHECKING:
-    from coordinator.theory.dependence.schedule import Schedule
-
-MOST_HOPS: Final = 500_000
-"""Hops of the largest schedule with computed losses: some ten seconds, most of them for the run without faults."""
-HOP_BYTES: Final = 1000
-"""Memory per hop of a schedule with computed losses. Measured: 960 for 80,638 hops in S_8."""
 
 
 @dataclass
@@ -54,8 +57,7 @@ def losses(algorithm: Algorithm, outages: Outages) -> Losses | None:
         case Dependence.LISTED:
             return _of_listed(algorithm, outages)
         case _:
-            dependents = dependents_of(algorithm)
-            return None if dependents is None else _Walk(algorithm, dependents, outages).losses()
+            return _of_schedule(algorithm, outages)
 
 
 def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
@@ -107,187 +109,171 @@ def _of_listed(algorithm: Algorithm, outages: Outages) -> Losses:
 # --- along a schedule ----------------------------------------------------------------------------------------------------
 
 
-class Dependents:
-    """The hops of a schedule by the places that they use and by the hops that they need, and the messages they carry."""
-
-    def __init__(self, algorithm: Algorithm, schedule: "Schedule") -> None:
-        self.step: list[int] = schedule.step.tolist()
-        self.sender: list[int] = schedule.sender.tolist()
-        self.port: list[int] = schedule.port.tolist()
-        self.receiver: list[int] = schedule.receiver.tolist()
-        self.carried: list[int] = schedule.carried.tolist()
-        self.sent_by: dict[Rank, list[int]] = {}
-        self.sent_to: dict[Rank, list[int]] = {}
-        self.across: dict[tuple[Rank, int], list[int]] = {}
-        self.carries: dict[int, list[int]] = {}
-        """By hop, the hops that pass its copy on."""
-        self.folded: Mapping[int, Sequence[int]] = {}
-        """By hop with a partial result, the hops whose contents went into it."""
-        self.folds: dict[int, list[int]] = {}
-        """By hop, the hops that its content went into."""
-        for hop, (sender, port, receiver, carried) in enumerate(
-            zip(self.sender, self.port, self.receiver, self.carried, strict=True)
-        ):
-            self.sent_by.setdefault(sender, []).append(hop)
-            self.sent_to.setdefault(receiver, []).append(hop)
-            self.across.setdefault((sender, port), []).append(hop)
-            if carried >= 0:
-                self.carries.setdefault(carried, []).append(hop)
-        if len(schedule.fold_order):
-            self.folded = {hop: found for hop in range(len(schedule)) if (found := schedule.folded(hop).tolist())}
-            for hop, contents in self.folded.items():
-                for content in contents:
-                    self.folds.setdefault(content, []).append(hop)
-        self._read_messages(algorithm, schedule)
-
-    def _read_messages(self, algorithm: Algorithm, schedule: "Schedule") -> None:
-        from coordinator.theory.dependence.schedule import due_messages  # noqa: PLC0415  # it imports numpy
-
-        due = due_messages(algorithm, schedule)
-        message_of = {
-            int(piece): message for column in due.pieces.columns for message, piece in enumerate(column.tolist())
-        }
-        self.receivers: list[Rank] = due.receiver.tolist()
-        """By message."""
-        self.owners: list[Rank] = due.owner.tolist()
-        self.piece: dict[int, int] = {}
-        """By hop that brings a copy of a piece to its receiver, the piece."""
-        self.copies: list[list[int]] = [[] for _ in range(len(due.copies))]
-        """By piece, these hops."""
-        for column in due.copies.columns:
-            for piece, hop in enumerate(column.tolist()):
-                self.piece[hop] = piece
-                self.copies[piece].append(hop)
-        self.message = [message_of[piece] for piece in range(len(self.copies))]
-        """By piece, its message."""
+def _of_schedule(algorithm: Algorithm, outages: Outages) -> Losses | None:
+    """Return the losses of an algorithm whose hops determine one another."""
+    traced = _traced(algorithm)
+    if traced is None:
+        return None
+    schedule, due = traced
+    flow = follow(schedule, _OutageEffects(algorithm, schedule, outages), totals=False)
+    intact = due.copies.any(flow.right)
+    faulty = sorted(outages.faulty)
+    is_due = ~np.isin(due.receiver, faulty)
+    if owners_are_silent(algorithm):
+        is_due &= ~np.isin(due.owner, faulty)
+    missing = np.flatnonzero(is_due & (due.pieces.all(intact)[:, 0] == 0)).tolist()
+    found = Losses(int(is_due.sum()) - len(missing))
+    blame = _Blame(algorithm, schedule, outages, flow)
+    blamed = due.owner if algorithm.collective is Collective.GATHER else due.receiver
+    for message in missing:
+        # One whole copy of each piece is enough.
+        lost = [piece for piece in due.pieces.members(message) if not intact[piece, 0]]
+        copies = (copy for piece in lost for copy in due.copies.members(piece))
+        found.causes.setdefault(int(blamed[message]), set()).update(*map(blame.of, copies))
+    return found
 
 
 # Without the algorithm in a value, so that an entry goes with its algorithm.
-_DEPENDENTS: Final[WeakKeyDictionary[Algorithm, Dependents | None]] = WeakKeyDictionary()
+_TRACED: Final[WeakKeyDictionary[Algorithm, tuple[Schedule, DueMessages] | None]] = WeakKeyDictionary()
 
 
-def dependents_of(algorithm: Algorithm) -> Dependents | None:
-    """Trace an algorithm once, and return its hops by the hops they need; None if the hops do not determine one
-    another.
-    """
-    from coordinator.theory.dependence.schedule import trace  # noqa: PLC0415  # it imports numpy
-
-    if algorithm not in _DEPENDENTS:
-        if (stated_hops(algorithm) or 0) > MOST_HOPS:
+def _traced(algorithm: Algorithm) -> tuple[Schedule, DueMessages] | None:
+    """Trace an algorithm once; None if its hops do not determine one another, or are too many."""
+    if algorithm not in _TRACED:
+        if (stated_hops(algorithm) or 0) > LOSS_HOPS:
             return None
         try:
             plain = plain_algorithm(algorithm)
-            found = Dependents(plain, trace(plain, 2**31 - 1, MOST_HOPS)[0])
+            schedule = trace(plain, 2**31 - 1, LOSS_HOPS)[0]
+            _TRACED[algorithm] = schedule, due_messages(plain, schedule)
         except InexactError:
-            found = None
-        _DEPENDENTS[algorithm] = found
-    return _DEPENDENTS[algorithm]
+            _TRACED[algorithm] = None
+    return _TRACED[algorithm]
 
 
-def plain_algorithm(algorithm: Algorithm) -> Algorithm:
-    """Return the algorithm without the protocols of a run; they send the same packets where nothing fails."""
-    spec, plain = algorithm.spec, algorithm.spec.without_protocols()
-    if algorithm.original is not algorithm:
-        # The trees of this algorithm are the trees that the repair has planned.
-        return make_algorithm(algorithm.topology, plain)
-    return algorithm if plain == spec else type(algorithm)(algorithm.topology, plain)
+class _OutageEffects:
+    """Outages as one trial: they stop the hops at their places."""
+
+    trials = 1
+
+    def __init__(self, algorithm: Algorithm, schedule: Schedule, outages: Outages) -> None:
+        self.has_values = len(schedule.fold_order) > 0
+        self._schedule = schedule
+        self._awaited_steps = algorithm.awaited_steps if algorithm.dependence is Dependence.WAITING else None
+        self._stuck: list[Rank] = []
+        self._crosses = (~_stopped(schedule, outages)).astype(np.uint64)[:, None]
+
+    def begin(self, step: Step, arrived: Bits) -> None:
+        """Find the ranks that wait for a packet in vain, and send nothing that comes after it."""
+        if self._awaited_steps is not None:
+            awaited = self._awaited_steps(step)
+            first, last = np.searchsorted(self._schedule.step, (awaited.start, awaited.stop))
+            lost = arrived[first:last, 0] == 0
+            self._stuck = np.unique(self._schedule.receiver[first:last][lost]).tolist()
+
+    def silence(self, hops: StepHops, sent: Bits) -> None:
+        """Take out the hops of ranks that wait in vain."""
+        if self._stuck:
+            sent[np.isin(self._schedule.sender[hops.part], self._stuck)] = 0
+
+    def cross(self, hops: StepHops, sent: Bits, wrong: Bits | None, apart: Bits | None) -> Bits:
+        """Return the hops that no outage stops."""
+        del wrong, apart
+        crosses: Bits = sent & self._crosses[hops.part]
+        return crosses
 
 
-class _Walk:
-    """One pass over the hops that outages affect."""
+def _stopped(schedule: Schedule, outages: Outages) -> NDArray[np.bool_]:
+    """Return whether each hop meets an outage at its sender, at its link or at its receiver."""
+    ports = int(schedule.port.max(initial=0)) + 1
+    nodes = [(rank, each) for rank, intervals in outages.nodes.items() for each in intervals]
+    links = [
+        (rank * ports + port, each)
+        for (rank, port), intervals in outages.links.items()
+        if port < ports
+        for each in intervals
+    ]
+    stopped = np.zeros(len(schedule), np.bool_)
+    for places, keys in (
+        (nodes, schedule.sender),
+        (nodes, schedule.receiver),
+        (links, schedule.sender * ports + schedule.port),
+    ):
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        for place, interval in places:
+            hops = order[slice(*np.searchsorted(ordered, (place, place + 1)))]
+            step = schedule.step[hops]
+            stopped[hops[(interval.start <= step) & (step < interval.end)]] = True
+    return stopped
 
-    def __init__(self, algorithm: Algorithm, dependents: Dependents, outages: Outages) -> None:
+
+class _Blame:
+    """The outages behind hops that do not arrive, or that lack a contribution, found backwards."""
+
+    def __init__(self, algorithm: Algorithm, schedule: Schedule, outages: Outages, flow: Flow) -> None:
         self._algorithm = algorithm
-        self._on = dependents
+        self._schedule = schedule
         self._outages = outages
+        self._arrived = flow.arrived[:, 0] == 1
+        self._right = flow.right[:, 0] == 1
         self._lost: dict[int, Place] = {}
         """By hop that does not arrive, the first outage on the way of its copy."""
         self._lacking: dict[int, set[Place]] = {}
-        """By hop without some contribution that it should bring, the outages that cost it one."""
-        self._missed: dict[Rank, list[tuple[Step, Place]]] = {}
-        """By rank that waits for packets, the missed packets, with the steps of their planned arrival."""
+        """By hop, the outages that cost its content a contribution."""
 
-    def losses(self) -> Losses:
-        self._follow()
-        on, algorithm, faulty = self._on, self._algorithm, self._outages.faulty
-        silent = owners_are_silent(algorithm)
-        due = [
-            receiver not in faulty and not (silent and owner in faulty)
-            for receiver, owner in zip(on.receivers, on.owners, strict=True)
-        ]
-        found, missing = Losses(), set()
-        # Only hops that bring a piece to its receiver cost a delivery; the others have done their harm in the walk.
-        bad = {on.piece[hop] for hop in (*self._lost, *self._lacking) if hop in on.piece}
-        blamed = on.owners if algorithm.collective is Collective.GATHER else on.receivers
-        for piece in sorted(bad):
-            message, copies = on.message[piece], on.copies[piece]
-            # One whole copy is enough.
-            if due[message] and all(hop in self._lost or hop in self._lacking for hop in copies):
-                missing.add(message)
-                found.causes.setdefault(blamed[message], set()).update(*map(self._causes, copies))
-        found.delivered = sum(due) - len(missing)
-        return found
+    def of(self, hop: int) -> set[Place]:
+        """Return the outages that keep a hop from arriving with its whole content."""
+        todo, needed = [hop], set()
+        while todo:
+            each = todo.pop()
+            if each not in self._lacking and each not in needed:
+                needed.add(each)
+                todo += self._needs(each)
+        # Hops are numbered by steps, and a hop needs only hops of earlier steps.
+        for each in sorted(needed):
+            self._decide(each)
+        return self._causes(hop)
 
     def _causes(self, hop: int) -> set[Place]:
-        lacking = self._lacking.get(hop, set())
-        return {self._lost[hop], *lacking} if hop in self._lost else lacking
+        return self._lacking[hop] | ({self._lost[hop]} if hop in self._lost else set())
 
-    def _follow(self) -> None:
-        on, waits = self._on, self._algorithm.dependence is Dependence.WAITING
-        # Hops are numbered by steps, and a hop needs only hops of earlier steps. So the lowest waiting number can be
-        # decided: everything that it needs is decided already.
-        waiting = list(set(self._blocked()))
-        heapify(waiting)
-        decided = -1
-        while waiting:
-            hop = heappop(waiting)
-            # A hop waits once for every reason; equal numbers come one after the other.
-            if hop == decided:
-                continue
-            decided = hop
-            place, lacking = self._loss(hop, waits=waits), self._lacks(hop)
-            after: Iterable[int] = (*on.carries.get(hop, ()), *on.folds.get(hop, ()))
-            if lacking:
-                self._lacking[hop] = lacking
-            if place is not None:
-                self._lost[hop] = place
-                if waits:
-                    receiver = on.receiver[hop]
-                    self._missed.setdefault(receiver, []).append((on.step[hop], place))
-                    # A rank that waits for a packet in vain sends nothing that comes after it.
-                    after = (*after, *(each for each in on.sent_by.get(receiver, ()) if each > hop))
-            if lacking or place is not None:
-                for each in after:
-                    heappush(waiting, each)
-
-    def _blocked(self) -> Iterator[int]:
-        """Yield the hops at places that are out of service at any time."""
-        on, outages = self._on, self._outages
-        for rank in outages.nodes:
-            yield from on.sent_by.get(rank, ())
-            yield from on.sent_to.get(rank, ())
-        for link in outages.links:
-            yield from on.across.get(link, ())
-
-    def _loss(self, hop: int, *, waits: bool) -> Place | None:
-        """Return the outage that keeps a hop from arriving."""
-        on, step, sender = self._on, self._on.step[hop], self._on.sender[hop]
+    def _decide(self, hop: int) -> None:
+        carried, schedule = int(self._schedule.carried[hop]), self._schedule
+        lacking = set(self._lacking[carried]) if carried in self._lacking else set()
+        self._lacking[hop] = lacking.union(*map(self._causes, self._bad_contents(hop)))
+        if self._arrived[hop]:
+            return
         # The first outage on the way is the cause: a copy that is lost already cannot be lost again.
-        place = self._lost.get(on.carried[hop])
-        if place is None and waits and sender in self._missed:
-            awaited = self._algorithm.awaited_steps(step)
-            place = next((each for missed, each in self._missed[sender] if missed in awaited), None)
+        place = self._lost.get(carried)
+        if place is None and (awaited := self._awaited(hop)):
+            place = self._lost[awaited[0]]
         if place is None:
-            place = self._outages.blocks(step, sender, on.port[hop], on.receiver[hop])
-        return place
+            columns = (schedule.step, schedule.sender, schedule.port, schedule.receiver)
+            place = self._outages.blocks(*(int(column[hop]) for column in columns))
+        assert place is not None
+        self._lost[hop] = place
 
-    def _lacks(self, hop: int) -> set[Place]:
-        """Return the outages that cost the content of a hop a contribution."""
-        found = set(self._lacking.get(self._on.carried[hop], ()))
-        for content in self._on.folded.get(hop, ()):
-            if content in self._lost or content in self._lacking:
-                found |= self._causes(content)
-        return found
+    def _needs(self, hop: int) -> list[int]:
+        """Return the earlier hops that decide about a hop."""
+        carried = int(self._schedule.carried[hop])
+        copy = [carried] if carried != BEGIN and not self._right[carried] else []
+        return [*copy, *self._bad_contents(hop), *self._awaited(hop)]
+
+    def _bad_contents(self, hop: int) -> list[int]:
+        folded = self._schedule.folded(hop)
+        bad: list[int] = folded[~self._right[folded]].tolist()
+        return bad
+
+    def _awaited(self, hop: int) -> list[int]:
+        """Return the first lost packet that the sender waits for, if any."""
+        if self._algorithm.dependence is not Dependence.WAITING or self._arrived[hop]:
+            return []
+        schedule = self._schedule
+        awaited = self._algorithm.awaited_steps(int(schedule.step[hop]))
+        first, last = np.searchsorted(schedule.step, (awaited.start, awaited.stop))
+        lost = ~self._arrived[first:last] & (schedule.receiver[first:last] == schedule.sender[hop])
+        return [int(first) + hop for hop in np.flatnonzero(lost)[:1].tolist()]
 
 
 def owners_are_silent(algorithm: Algorithm) -> bool:

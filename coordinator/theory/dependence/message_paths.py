@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from coordinator.theory.dependence.losses import plain_algorithm
 from coordinator.theory.dependence.size import MOST_STEPS, InexactError
 from emunode.algorithms.base import Algorithm
 from emunode.model import ALL_RANKS, Port, Rank, Step
@@ -122,7 +121,7 @@ _PATHS: Final[WeakKeyDictionary[Algorithm, MessagePaths]] = WeakKeyDictionary()
 
 def paths_of(algorithm: Algorithm, most_hops: int = MOST_HOPS) -> MessagePaths:
     """Return the paths of an algorithm, traced once; InexactError if they are too many or cannot be told apart."""
-    from coordinator.theory.dependence.schedule import trace  # noqa: PLC0415  # it imports numpy
+    from coordinator.theory.dependence.schedule import plain_algorithm, trace  # noqa: PLC0415  # it imports numpy
 
     if algorithm not in _PATHS:
         plain = plain_algorithm(algorithm)

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from coordinator.history.journal import RECORD, Records, sorted_records
 from coordinator.theory.dependence.bit_rows import Groups, Indices, grouped
-from coordinator.theory.dependence.size import MOST_HOPS, MOST_STEPS, InexactError
+from coordinator.theory.dependence.size import MOST_STEPS, TRACE_HOPS, InexactError
 from emunode.algorithms.base import Algorithm
+from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.model import ALL_RANKS, FOLDING, Step
 from emunode.play import play
@@ -29,6 +30,25 @@ MOST_KEYS: Final = 2**44
 """Combinations of ranks, trees and segments; times MOST_STEPS they fit into 64 bits."""
 BEGIN: Final = -1
 """In `Schedule.carried`: a hop that begins at the rank that has its content."""
+
+
+@dataclass(frozen=True)
+class StepHops:
+    """The hops of one step."""
+
+    step: Step
+    part: slice
+    """The numbers of the hops."""
+    carried: Indices
+    """By hop, the hop that brought the copy, or BEGIN."""
+    packets: Indices
+    """Positions of the first hops of packets; the other hops of a packet follow."""
+    begins: Indices
+    """Positions of the hops that begin at their sender."""
+    folding: Indices
+    """Positions of the hops that carry a fold, in the order of the results of `folds`."""
+    folds: Groups
+    """For each of these, the hops whose contents were folded."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +80,26 @@ class Schedule:
     def rounds(self) -> list[tuple[Step, slice]]:
         """Every step with hops, and these hops."""
         steps, starts = np.unique(self.step, return_index=True)
-        ends = [*starts[1:].tolist(), len(self)]
+        ends = [*starts[1:].tolist(), len(self)] if len(self) else []
         return [
             (step, slice(start, end)) for step, start, end in zip(steps.tolist(), starts.tolist(), ends, strict=True)
         ]
+
+    @cached_property
+    def steps(self) -> list[StepHops]:
+        """The hops of every step that has any, with what they depend on."""
+        return [self._step_hops(step, part) for step, part in self.rounds]
+
+    def _step_hops(self, step: Step, part: slice) -> StepHops:
+        carried = self.carried[part]
+        starts, stops = self.fold_starts[part], self.fold_stops[part]
+        folding = np.flatnonzero(stops > starts)
+        sizes = (stops - starts)[folding]
+        # For each fold the whole range of `fold_order` from its start to its stop.
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        folds = Groups(self.fold_order[np.repeat(starts[folding], sizes) + within], sizes)
+        packets = np.unique(self.packets[part], return_index=True)[1]
+        return StepHops(step, part, carried, packets, np.flatnonzero(carried == BEGIN), folding[folds.order], folds)
 
     @cached_property
     def packets(self) -> Indices:
@@ -82,7 +118,7 @@ class Schedule:
 _TRACED: Final[WeakKeyDictionary[Algorithm, tuple[Schedule, Records]]] = WeakKeyDictionary()
 
 
-def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) -> tuple[Schedule, Records]:
+def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = TRACE_HOPS) -> tuple[Schedule, Records]:
     """Return the schedule of an algorithm, traced once, and its journal.
 
     InexactError if the hops do not determine one another, or are too many.
@@ -101,6 +137,15 @@ def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = MOST_HOPS) ->
     records = sorted_records(rows)
     _TRACED[algorithm] = _linked(algorithm, records), records
     return _TRACED[algorithm]
+
+
+def plain_algorithm(algorithm: Algorithm) -> Algorithm:
+    """Return the algorithm without the protocols of a run; they send the same packets where nothing fails."""
+    spec, plain = algorithm.spec, algorithm.spec.without_protocols()
+    if algorithm.original is not algorithm:
+        # The trees of this algorithm are the trees that the repair has planned.
+        return make_algorithm(algorithm.topology, plain)
+    return algorithm if plain == spec else type(algorithm)(algorithm.topology, plain)
 
 
 def _linked(algorithm: Algorithm, records: Records) -> Schedule:

@@ -4,8 +4,12 @@ from typing import Final
 
 from emunode.algorithms.base import Algorithm
 
-MOST_HOPS: Final = 4_000_000
+TRACE_HOPS: Final = 4_000_000
 """Hops of the largest schedule that is traced: about a minute, and more than a gigabyte."""
+LOSS_HOPS: Final = 500_000
+"""Hops of the largest schedule with computed losses: some ten seconds, most of them for the run without faults."""
+HOP_BYTES: Final = 1000
+"""Memory per hop of a schedule with computed losses. Measured: 960 for 80,638 hops in S_8."""
 MOST_STEPS: Final = 2**18
 """Steps of the longest schedule that is traced."""
 

@@ -8,8 +8,9 @@ import pytest
 import coordinator as tb
 from coordinator.planning.feasibility import describe_needs
 from coordinator.planning.resources import BYTES_PER_DELIVERY, hops, least_average_distance, memory_bytes
-from coordinator.theory.dependence.losses import HOP_BYTES, MOST_HOPS, losses
+from coordinator.theory.dependence.losses import losses
 from coordinator.theory.dependence.outages import THROUGHOUT, Outages
+from coordinator.theory.dependence.size import HOP_BYTES, LOSS_HOPS
 from emunode.topologies.base import breadth_first_distances
 from emunode.topologies.registry import parse_topology, small_examples
 from tests.scenarios import Case
@@ -79,7 +80,7 @@ def test_the_schedule_that_tells_losses_is_counted() -> None:
     free, faulty = (Case("star:7 broadcast edt", redundancy=2, fault=each).plan for each in ([], fault))
     assert memory_bytes(faulty) - memory_bytes(free) == 2 * 5039 * HOP_BYTES
     many = Case("star:7 broadcast edt", redundancy=2, messages=100, fault=fault).plan
-    assert hops(many) > MOST_HOPS
+    assert hops(many) > LOSS_HOPS
     assert losses(many.algorithm, Outages({1: [THROUGHOUT]})) is None, "nothing is traced"
 
 
