@@ -35,6 +35,12 @@ def branch(
 
     ScenarioError (field `from`) for a run that cannot be read, does not verify, ran under the timed clock or has fewer
     steps, and (field `fault`) for a fault that begins too early; other errors as of `Network.run`.
+
+    >>> import coordinator as tb
+    >>> run = tb.network("star:4").broadcast("greedy-tree")
+    >>> other = tb.branch(run, 1, faults="crash:4231@2")
+    >>> run.summary["delivery_ratio"], other.summary["delivery_ratio"]
+    (1.0, 0.8181818181818182)
     """
     require_number("step", step)
     name_values({} if driver is None else {"driver": driver})

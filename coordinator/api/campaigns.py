@@ -90,6 +90,11 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
     `auto`: exact wherever possible, with a sample that is run again with messages (RunError if a result differs).
 
     Raises ScenarioError before anything runs, RunError if a trial cannot be run, and KeyboardInterrupt if interrupted.
+
+    >>> import coordinator as tb
+    >>> found = tb.campaign(tb.network("star:4"), "broadcast", "edt", redundancy=3, faults="nodes=1..2", trials=50)
+    >>> found.results.select("faults", "trials", "guaranteed").rows()
+    [('nodes=1', 50, 1.0), ('nodes=2', 50, 1.0)]
     """
     require_number("trials", trials)
     require_number("precision", precision, (int, float))
@@ -135,7 +140,15 @@ _HEAD: Mapping[str, Callable[[Plan], object]] = {
 
 
 class Campaign(Judged):
-    """A finished campaign. A notebook shows its page: curves of delivery over the number of faults, and the results."""
+    """A finished campaign. A notebook shows its page: curves of delivery over the number of faults, and the results.
+
+    >>> import coordinator as tb
+    >>> found = tb.campaign(tb.network("hypercube:3"), "broadcast", "sbt", faults="nodes=1", trials=20)
+    >>> found.results.select("faults", "trials", "guaranteed").rows()
+    [('nodes=1', 20, 0.65)]
+    >>> found.trials.select("faults", "undecided").row(0)
+    ('crash:100@1', None)
+    """
 
     def __init__(
         self, grid: Grid, findings: FinishedTrials, session: CampaignSession, path: Path | None = None

@@ -22,6 +22,12 @@ def compare(*runs: Run | Path | str) -> "Comparison":
     """Compare two or more runs, or run directories: scenarios, metrics and claims side by side.
 
     Raises ScenarioError (field `run`) for fewer than two runs, and for a path that is not a run.
+
+    >>> import coordinator as tb
+    >>> net = tb.network("star:4")
+    >>> found = tb.compare(net.broadcast("greedy-tree"), net.broadcast("edt"))
+    >>> found
+    <comparison of 2 runs: different histories; the scenarios differ in algorithm>
     """
     require_usable()
     if len(runs) < 2:

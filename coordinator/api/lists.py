@@ -36,7 +36,12 @@ Row = dict[str, object]
 
 
 def topologies() -> "pl.DataFrame":
-    """Return the families of networks, one row each: family, form, condition, example, describe, facts of the example."""
+    """Return the families of networks, one row each: family, form, condition, example, describe, facts of the example.
+
+    >>> import coordinator as tb
+    >>> tb.topologies().select("family", "form").head(3).rows()
+    [('star', 'star:N'), ('hypercube', 'hypercube:N'), ('ej', 'ej:A+B or ej:A+B^DIMENSIONS')]
+    """
     return _frame(topology_rows())
 
 
@@ -46,12 +51,21 @@ def algorithms(topology: str | Topology | None = None, collective: str | None = 
     `topology` is a family, such as `star`, or a network, such as `star:5`: then the list has the algorithms that can
     run on it. Algorithms that look at the whole network first are not tried on networks of more than 2,048 link ends,
     but listed. Raises ScenarioError (field `topology` or `collective`).
+
+    >>> import coordinator as tb
+    >>> tb.algorithms("star:4", "allgather")["algorithm"].to_list()[:3]
+    ['rotated-trees', 'hamiltonian-cycle', 'rotated-hamiltonian']
     """
     return _frame([algorithm_row(family, entry) for family, entry in chosen_algorithms(topology, collective)])
 
 
 def faults() -> "pl.DataFrame":
-    """Return the kinds of faults, the blocks that fail together and the strategies of sets: kind, written, meaning, use."""
+    """Return the kinds of faults, the blocks that fail together and the strategies of sets: kind, written, meaning, use.
+
+    >>> import coordinator as tb
+    >>> tb.faults().row(0, named=True)["written"]
+    'crash:LABEL@STEP'
+    """
     return _frame(fault_rows())
 
 

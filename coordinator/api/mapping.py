@@ -49,6 +49,11 @@ def map(  # noqa: A001  # as `map` of an executor: called `tb.map`
 
     Raises ScenarioError, before anything runs, with the number of the first invalid scenario; and
     KeyboardInterrupt if interrupted, after all processes have ended.
+
+    >>> import coordinator as tb
+    >>> jobs = [{"topology": f"star:{n}", "collective": "broadcast", "algorithm": "greedy-tree"} for n in (3, 4)]
+    >>> tb.map(jobs, workers=1)["steps"].to_list()
+    [3, 4]
     """
     require_number("workers", workers)
     check_workers(workers)

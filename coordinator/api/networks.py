@@ -181,6 +181,11 @@ class Network(BaseNetwork, CollectiveMethods[Run]):
 
     All raise ScenarioError for a scenario that is not possible, RuleError for an algorithm that breaks the model, RunError
     if the run could not be started, and KeyboardInterrupt if it was interrupted, after everything it started has ended.
+
+    >>> import coordinator as tb
+    >>> run = tb.network("hypercube:3").allgather("ring")
+    >>> run.steps.height, run.summary["delivery_ratio"]
+    (7, 1.0)
     """
 
     def run(
@@ -214,6 +219,12 @@ def network(
     calls the nodes of a file or a graph by their ranks, and `merge_links=True` makes one link of parallel links: their rates
     and weights add. `plugin` is one plug-in or several, `FILE.py` or the name of an installed
     module: they are executed, and every run of the network names them. Raises ScenarioError (field `topology` or `plugin`).
+
+    >>> import coordinator as tb
+    >>> net = tb.network("star:4")
+    >>> run = net.broadcast("edt", redundancy=3, faults=["crash:4231@2"])
+    >>> print(run.verdict)
+    holds
     """
     plugins = load_plugins(as_list(plugin))
     return Network(topology_of(source, name, relabel=relabel, merge_links=merge_links), plugins)

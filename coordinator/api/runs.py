@@ -69,6 +69,13 @@ class Run(Judged):
 
     A run that is undecided, or that failed after its first step, states the reason in `undecided` and holds its results
     so far. In a notebook it shows its claims, and the network with a slider for the steps.
+
+    >>> import coordinator as tb
+    >>> run = tb.network("star:4").broadcast("greedy-tree")
+    >>> run.claims.select("name", "relation", "predicted", "measured").row(0)
+    ('steps', '==', 4.0, 4.0)
+    >>> run.journal.height, run.nodes["received"].sum()
+    (23, 23)
     """
 
     def __init__(

@@ -40,6 +40,11 @@ def sweep(
 
     Raises ScenarioError before anything runs, RunError for a run that this machine cannot do, and KeyboardInterrupt if
     interrupted.
+
+    >>> import coordinator as tb
+    >>> found = tb.sweep("star:3..4", "broadcast", ["greedy-tree", "edt"])
+    >>> found.results.select("topology", "algorithm", "measured", "bound").rows()[2:]
+    [('star:4', 'greedy-tree', 4.0, 4.0), ('star:4', 'edt', 7.0, 4.0)]
     """
     given = [networks] if isinstance(networks, str | BaseNetwork) else list(networks)
     plugins = {"plugin": [name for each in given if isinstance(each, BaseNetwork) for name in each.plugins]}

@@ -94,6 +94,14 @@ def verify(run: Run | Path | str) -> Verification:
     (`Certificate.save`) is checked without the code that made it. The result is `verified`, with a `statement`, or has
     one line per contradiction in `findings`; it is `undecided` if it could not be checked completely. Raises
     ScenarioError if there is no run, and for what another minor version wrote.
+
+    >>> import coordinator as tb
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp(), "run")
+    >>> run = tb.network("star:4").broadcast("greedy-tree", out=folder)
+    >>> tb.verify(folder).verified
+    True
     """
     require_usable()
     if not isinstance(run, Run):

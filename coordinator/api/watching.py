@@ -39,6 +39,11 @@ def watch(
 
     Other arguments and errors are as of `Network.run`; RunError also if the port is in use, and ScenarioError (field
     `watch`) for the timed clock, for nodes that know all faults, and for more than 60,000 nodes.
+
+    >>> import coordinator as tb
+    >>> run = tb.watch("star:4", "broadcast", "greedy-tree", timeout=1, show=lambda address: None)
+    >>> run.undecided
+    'it was paused before step 1 for more than 1 s without a request'
     """
     require_number("timeout", timeout, (int, float))
     if not 0 < timeout <= LONGEST_SECONDS:

@@ -38,7 +38,13 @@ DELIVERY = frozenset(
 
 
 class Verdict(StrEnum):
-    """The verdict on one claim, or on all claims of a run: one of three texts, and shown as such."""
+    """The verdict on one claim, or on all claims of a run: one of three texts, and shown as such.
+
+    >>> import coordinator as tb
+    >>> run = tb.network("star:4").broadcast("greedy-tree")
+    >>> run.verdict is tb.Verdict.HOLDS, [str(each) for each in tb.Verdict]
+    (True, ['holds', 'violated', 'undecided'])
+    """
 
     HOLDS = "holds"
     VIOLATED = "violated"

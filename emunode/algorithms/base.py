@@ -88,6 +88,14 @@ class Algorithm(ABC):
     """One collective algorithm on one network. The docstrings of subclasses summarize the paper.
 
     The constructor raises ScenarioError (exit status 2) for a job that the algorithm cannot do.
+
+    >>> from emunode.algorithms.registry import make_algorithm
+    >>> from emunode.model import Collective, CollectiveSpec
+    >>> from emunode.topologies.registry import parse_topology
+    >>> spec = CollectiveSpec("star:4", Collective.BROADCAST, "greedy-tree", source=0)
+    >>> algorithm = make_algorithm(parse_topology("star:4"), spec)
+    >>> algorithm.final_step, [(claim.name, claim.relation, claim.predicted) for claim in algorithm.claims()][:2]
+    (4, [('steps', '==', 4), ('segments', '==', 23)])
     """
 
     family: ClassVar[str]

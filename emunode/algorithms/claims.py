@@ -186,6 +186,10 @@ class Claim:
     """One prediction: metric `name` of a run stands in `relation` to `predicted`, according to `source`.
 
     Raises UnknownMetricError for a name that is not in `METRICS`: a misspelt claim would never be judged.
+
+    >>> claim = Claim("steps", 4, "==", "height of the tree")
+    >>> claim.name, claim.relation, claim.predicted
+    ('steps', '==', 4)
     """
 
     name: str

@@ -33,7 +33,16 @@ Route = Sequence[tuple[Port, Step]]
 
 
 class RoutedCollective(Algorithm):
-    """Routes from root 0 with a timetable, run forwards from one source or from all, or backwards to one target."""
+    """Routes from root 0 with a timetable, run forwards from one source or from all, or backwards to one target.
+
+    >>> from emunode.algorithms.registry import make_algorithm
+    >>> from emunode.model import Collective, CollectiveSpec
+    >>> from emunode.topologies.registry import parse_topology
+    >>> spec = CollectiveSpec("star:4", Collective.SCATTER, "balanced-tree", source=0)
+    >>> algorithm = make_algorithm(parse_topology("star:4"), spec)
+    >>> isinstance(algorithm, RoutedCollective), algorithm.final_step
+    (True, 8)
+    """
 
     link_capacity: int | None = 1
     dependence = Dependence.FIXED

@@ -19,6 +19,11 @@ class LocalView:
     """The view of a rule: its own rank, its address relative to a root, and its ports that are known to work.
 
     `live_ports` contains all ports unless the scenario lets ranks know the faults next to them; engines update it.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> view = LocalView(Hypercube(3), 5)
+    >>> view.rank, view.live_ports, view.relative(4)
+    (5, range(0, 3), 1)
     """
 
     __slots__ = ("live_ports", "rank", "relative")
@@ -31,7 +36,15 @@ class LocalView:
 
 
 class Rule(ABC):
-    """The part of an algorithm that runs at one rank."""
+    """The part of an algorithm that runs at one rank.
+
+    >>> class Echo(Rule):
+    ...     def receive(self, step, inbox):
+    ...         return [(step + 1, port, segment) for port, packet in inbox for segment in packet]
+    ...
+    >>> Echo().receive(3, [(1, ((0, 5, 0, 0, b"data"),))])
+    [(4, 1, (0, 5, 0, 0, b'data'))]
+    """
 
     __slots__ = ()
 

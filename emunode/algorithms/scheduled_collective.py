@@ -31,7 +31,16 @@ Onward = Mapping[tuple[Rank, int], Sequence[tuple[Step, Port]]]
 
 
 class ScheduledCollective(FoldingSchedule):
-    """A schedule by rows, forwards or backwards."""
+    """A schedule by rows, forwards or backwards.
+
+    >>> from emunode.algorithms.registry import make_algorithm
+    >>> from emunode.model import Collective, CollectiveSpec
+    >>> from emunode.topologies.registry import parse_topology
+    >>> spec = CollectiveSpec("hypercube:3", Collective.ALLGATHER, "ring", source=0)
+    >>> algorithm = make_algorithm(parse_topology("hypercube:3"), spec)
+    >>> isinstance(algorithm, ScheduledCollective), algorithm.final_step
+    (True, 7)
+    """
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)

@@ -46,7 +46,16 @@ WALKED: Final = 10_000
 
 
 class TreeCollective(FoldingSchedule):
-    """Spanning trees with root 0 and a timetable, run forwards from one source or from all, or backwards to one target."""
+    """Spanning trees with root 0 and a timetable, run forwards from one source or from all, or backwards to one target.
+
+    >>> from emunode.algorithms.registry import make_algorithm
+    >>> from emunode.model import Collective, CollectiveSpec
+    >>> from emunode.topologies.registry import parse_topology
+    >>> spec = CollectiveSpec("star:4", Collective.BROADCAST, "edt", source=0, redundancy=3)
+    >>> algorithm = make_algorithm(parse_topology("star:4"), spec)
+    >>> isinstance(algorithm, TreeCollective), algorithm.tree_count, algorithm.trees.path(23, 0)
+    (True, 3, (0, 1, 15, 13, 12, 18, 23))
+    """
 
     trees: Trees
     trees_class: ClassVar[Callable[..., Trees]]

@@ -119,7 +119,12 @@ class Sending:
 
 @dataclass(frozen=True)
 class ByzantineFault(NodeFault):
-    """From `step` to `last`, `rank` alters or withholds copies."""
+    """From `step` to `last`, `rank` alters or withholds copies.
+
+    >>> fault = Equivocate(step=2, rank=5)
+    >>> isinstance(fault, ByzantineFault), fault.alters_payload, fault.state
+    (True, True, 'byzantine')
+    """
 
     built_in = True
     state = "byzantine"
@@ -175,7 +180,12 @@ class LastingTreatments:
 @register
 @dataclass(frozen=True)
 class Byzantine(ByzantineFault):
-    """From `step` to `last`, `rank` alters forwarded segments; all byzantine nodes forge the same bytes for a segment."""
+    """From `step` to `last`, `rank` alters forwarded segments; all byzantine nodes forge the same bytes for a segment.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(Byzantine(step=2, rank=5, last=7))
+    [Alters(probability=1.0, choice=<Choice.COPY: 'copy'>, alike=True)]
+    """
 
     last: Step = FOREVER
 
@@ -191,7 +201,12 @@ class Byzantine(ByzantineFault):
 @register
 @dataclass(frozen=True)
 class Equivocate(ByzantineFault):
-    """From `step` to `last`, `rank` forges other bytes for each neighbour and tree, so no two forgeries agree."""
+    """From `step` to `last`, `rank` forges other bytes for each neighbour and tree, so no two forgeries agree.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(Equivocate(step=2, rank=5, last=7))
+    [Alters(probability=1.0, choice=<Choice.COPY: 'copy'>, alike=False)]
+    """
 
     last: Step = FOREVER
 
@@ -210,6 +225,10 @@ class Collude(ByzantineFault):
     """From `step` to `last`, `rank` forges as byzantine nodes do, but only where the colluding nodes win a vote behind it.
 
     All nodes with this fault in force know each other and the trees, and count the broken paths to each receiver.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(Collude(step=2, rank=5, last=7))
+    [Alters(probability=1.0, choice=<Choice.VOTE: 'vote'>, alike=True)]
     """
 
     last: Step = FOREVER
@@ -244,7 +263,12 @@ class SilentFault(ByzantineFault):
 @register
 @dataclass(frozen=True)
 class Silent(SilentFault):
-    """From `step` to `last`, `rank` receives but sends nothing."""
+    """From `step` to `last`, `rank` receives but sends nothing.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(Silent(step=2, rank=5, last=7))
+    [Loses(probability=1.0, choice=<Choice.PORT: 'port'>, packet=None)]
+    """
 
     last: Step = FOREVER
 
@@ -274,7 +298,12 @@ class SelectiveFault(SilentFault):
 @register
 @dataclass(frozen=True)
 class SilentPorts(SelectiveFault):
-    """From `step` to `last`, `rank` sends nothing by ports that are chosen with a probability of `rate` each."""
+    """From `step` to `last`, `rank` sends nothing by ports that are chosen with a probability of `rate` each.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(SilentPorts(step=2, rank=5, rate=0.25, last=7))
+    [Loses(probability=0.25, choice=<Choice.PORT: 'port'>, packet=None)]
+    """
 
     last: Step = FOREVER
 
@@ -290,7 +319,12 @@ class SilentPorts(SelectiveFault):
 @register
 @dataclass(frozen=True)
 class SilentSegments(SelectiveFault):
-    """From `step` to `last`, `rank` sends no copy of segments that are chosen with a probability of `rate` each."""
+    """From `step` to `last`, `rank` sends no copy of segments that are chosen with a probability of `rate` each.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(SilentSegments(step=2, rank=5, rate=0.25, last=7))
+    [Loses(probability=0.25, choice=<Choice.SEGMENT: 'segment'>, packet=None)]
+    """
 
     last: Step = FOREVER
 
@@ -315,6 +349,11 @@ class Selective(SelectiveFault):
     """From `step` to `last`, `rank` withholds each copy with a probability of `rate`, for each port, and forges the others.
 
     Forged copies have the bytes that byzantine nodes agree on.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(Selective(step=2, rank=5, rate=0.25, last=7))
+    [Alters(probability=1.0, choice=<Choice.COPY: 'copy'>, alike=True), Loses(probability=0.25,
+     choice=<Choice.COPY: 'copy'>, packet=None)]
     """
 
     last: Step = FOREVER

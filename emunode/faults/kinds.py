@@ -48,7 +48,14 @@ class Moment(int):
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that takes effect at the beginning of `step`."""
+    """A fault that takes effect at the beginning of `step`.
+
+    >>> fault = Hang(step=2, rank=5, last=4)
+    >>> fault.interval, fault.place, fault.breaks
+    (Interval(start=2, end=5), 5, True)
+    >>> stated(fault)
+    [Stops(forgets=False)]
+    """
 
     step: Step
     text: str = field(default="", kw_only=True, compare=False)
@@ -115,7 +122,12 @@ class Fault:
 
 @dataclass(frozen=True)
 class NodeFault(Fault):
-    """A fault of one rank."""
+    """A fault of one rank.
+
+    >>> fault = Crash(step=2, rank=5)
+    >>> isinstance(fault, NodeFault), fault.place, fault.state
+    (True, 5, 'crashed')
+    """
 
     rank: Rank
 
@@ -135,7 +147,12 @@ class NodeFault(Fault):
 
 @dataclass(frozen=True)
 class LinkFault(Fault):
-    """A fault of one direction of a link: of the packets that `sender` sends by `port`."""
+    """A fault of one direction of a link: of the packets that `sender` sends by `port`.
+
+    >>> fault = Down(step=2, sender=5, port=1)
+    >>> isinstance(fault, LinkFault), fault.place, fault.counts_packets
+    (True, (5, 1), False)
+    """
 
     sender: Rank
     port: Port
@@ -184,7 +201,11 @@ KINDS: Final = Registry[str, type[Fault]]("fault kind", Fault, key=_name, requir
 @register
 @dataclass(frozen=True)
 class Crash(NodeFault):
-    """From the beginning of `step`, `rank` is gone: its connections are reset and its state is lost."""
+    """From the beginning of `step`, `rank` is gone: its connections are reset and its state is lost.
+
+    >>> stated(Crash(step=2, rank=5))
+    [Stops(forgets=True)]
+    """
 
     built_in = True
     form = "crash:LABEL@STEP"
@@ -200,7 +221,11 @@ class Crash(NodeFault):
 @register
 @dataclass(frozen=True)
 class Hang(NodeFault):
-    """From `step` to `last`, `rank` neither reads nor sends; it keeps its state and continues afterwards."""
+    """From `step` to `last`, `rank` neither reads nor sends; it keeps its state and continues afterwards.
+
+    >>> stated(Hang(step=2, rank=5, last=7))
+    [Stops(forgets=False)]
+    """
 
     last: Step = FOREVER
 
@@ -217,7 +242,11 @@ class Hang(NodeFault):
 @register
 @dataclass(frozen=True)
 class Recover(NodeFault):
-    """At the beginning of `step`, a crashed `rank` returns with fresh state and all links up."""
+    """At the beginning of `step`, a crashed `rank` returns with fresh state and all links up.
+
+    >>> stated(Recover(step=2, rank=5))
+    [Ends(effects=(Stops(forgets=True),))]
+    """
 
     built_in = True
     form = "recover:LABEL@STEP"
@@ -232,7 +261,11 @@ class Recover(NodeFault):
 @register
 @dataclass(frozen=True)
 class Down(LinkFault):
-    """From `step` to `last`, nothing crosses; the connection of a link that is down in both directions is closed."""
+    """From `step` to `last`, nothing crosses; the connection of a link that is down in both directions is closed.
+
+    >>> stated(Down(step=2, sender=5, port=1, last=7))
+    [Stops(forgets=False)]
+    """
 
     last: Step = FOREVER
 
@@ -247,7 +280,11 @@ class Down(LinkFault):
 @register
 @dataclass(frozen=True)
 class Up(LinkFault):
-    """At the beginning of `step`, a direction that was down is up again."""
+    """At the beginning of `step`, a direction that was down is up again.
+
+    >>> stated(Up(step=2, sender=5, port=1))
+    [Ends(effects=(Stops(forgets=False),))]
+    """
 
     built_in = True
     form = "up:A~B@STEP"
@@ -260,7 +297,11 @@ class Up(LinkFault):
 @register
 @dataclass(frozen=True)
 class Heal(Up):
-    """At the beginning of `step`, every fault of a direction that began before ends; delayed packets still come late."""
+    """At the beginning of `step`, every fault of a direction that began before ends; delayed packets still come late.
+
+    >>> stated(Heal(step=2, sender=5, port=1))
+    [Ends(effects=None)]
+    """
 
     form = "heal:A~B@STEP"
 
@@ -270,7 +311,12 @@ class Heal(Up):
 
 @dataclass(frozen=True)
 class RatedFault(LinkFault):
-    """A fault that affects each packet with a probability of `rate`."""
+    """A fault that affects each packet with a probability of `rate`.
+
+    >>> fault = Loss(step=1, sender=5, port=1, rate=0.25)
+    >>> isinstance(fault, RatedFault), is_random(fault), is_random(Loss(step=1, sender=5, port=1, rate=1.0))
+    (True, True, False)
+    """
 
     rate: float
     last: Step = FOREVER
@@ -287,7 +333,11 @@ class RatedFault(LinkFault):
 @register
 @dataclass(frozen=True)
 class Loss(RatedFault):
-    """A packet is lost with a probability of `rate`."""
+    """A packet is lost with a probability of `rate`.
+
+    >>> stated(Loss(step=2, sender=5, port=1, rate=0.25, last=7))
+    [Loses(probability=0.25, choice=<Choice.PACKET: 'packet'>, packet=None)]
+    """
 
     form = "loss:A~B:RATE[@STEP[-STEP]]"
     evidence = ("lost",)
@@ -302,7 +352,11 @@ class Loss(RatedFault):
 @register
 @dataclass(frozen=True)
 class Corrupt(RatedFault):
-    """A packet arrives with other bytes than were sent, with a probability of `rate`."""
+    """A packet arrives with other bytes than were sent, with a probability of `rate`.
+
+    >>> stated(Corrupt(step=2, sender=5, port=1, rate=0.25, last=7))
+    [Alters(probability=0.25, choice=<Choice.PACKET: 'packet'>, alike=False)]
+    """
 
     form = "corrupt:A~B:RATE[@STEP[-STEP]]"
     affects_timing = False
@@ -319,7 +373,11 @@ class Corrupt(RatedFault):
 @register
 @dataclass(frozen=True)
 class Duplicate(RatedFault):
-    """A packet arrives twice in its step, with a probability of `rate`."""
+    """A packet arrives twice in its step, with a probability of `rate`.
+
+    >>> stated(Duplicate(step=2, sender=5, port=1, rate=0.25, last=7))
+    [Duplicates(probability=0.25)]
+    """
 
     form = "duplicate:A~B:RATE[@STEP[-STEP]]"
     evidence = ("duplicate", "relay", "corrupt")
@@ -334,7 +392,11 @@ class Duplicate(RatedFault):
 @register
 @dataclass(frozen=True)
 class Delay(LinkFault):
-    """A packet crosses `steps` steps later; under the timed clock by that many times startup + bytes x per_byte."""
+    """A packet crosses `steps` steps later; under the timed clock by that many times startup + bytes x per_byte.
+
+    >>> stated(Delay(step=2, sender=5, port=1, steps=3, last=7))
+    [Delays(steps=3)]
+    """
 
     steps: int
     last: Step = FOREVER
@@ -352,7 +414,11 @@ class Delay(LinkFault):
 @register
 @dataclass(frozen=True)
 class Drop(LinkFault):
-    """Packet number `packet`, counted from `step` on, is lost."""
+    """Packet number `packet`, counted from `step` on, is lost.
+
+    >>> stated(Drop(step=2, sender=5, port=1, packet=2, last=7))
+    [Loses(probability=1.0, choice=<Choice.PACKET: 'packet'>, packet=2)]
+    """
 
     packet: int
     last: Step = FOREVER

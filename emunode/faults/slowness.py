@@ -16,7 +16,12 @@ ARRIVALS = ("first", "duplicate", "relay", "corrupt")
 @register
 @dataclass(frozen=True)
 class Slow(NodeFault):
-    """Packets that `rank` begins to send while this is in force occupy their ports `factor` times as long."""
+    """Packets that `rank` begins to send while this is in force occupy their ports `factor` times as long.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(Slow(step=2, rank=5, factor=2.0, last=7))
+    [Slows(factor=2.0, spread=0.0)]
+    """
 
     factor: float
     last: Step = FOREVER
@@ -36,7 +41,12 @@ class Slow(NodeFault):
 @register
 @dataclass(frozen=True)
 class SlowLink(LinkFault):
-    """Packets that begin to cross while this is in force take `factor` times as long; also written slow:A~B:FACTOR."""
+    """Packets that begin to cross while this is in force take `factor` times as long; also written slow:A~B:FACTOR.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(SlowLink(step=2, sender=5, port=1, factor=2.0, last=7))
+    [Slows(factor=2.0, spread=0.0)]
+    """
 
     factor: float
     last: Step = FOREVER
@@ -54,7 +64,12 @@ class SlowLink(LinkFault):
 @register
 @dataclass(frozen=True)
 class Jitter(LinkFault):
-    """A packet takes 1 + `spread` x U times as long, with U drawn from [0, 1)."""
+    """A packet takes 1 + `spread` x U times as long, with U drawn from [0, 1).
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(Jitter(step=2, sender=5, port=1, spread=0.1, last=7))
+    [Slows(factor=1.0, spread=0.1)]
+    """
 
     spread: float
     last: Step = FOREVER
@@ -72,7 +87,12 @@ class Jitter(LinkFault):
 @register
 @dataclass(frozen=True)
 class Drift(NodeFault):
-    """The clock of `rank` runs at a rate of 1 + `drift` all the time; its own times shift, packets take as long as ever."""
+    """The clock of `rank` runs at a rate of 1 + `drift` all the time; its own times shift, packets take as long as ever.
+
+    >>> from emunode.faults.kinds import stated
+    >>> stated(Drift(step=2, rank=5, drift=0.01))
+    [Drifts(rate=0.01)]
+    """
 
     drift: float
 

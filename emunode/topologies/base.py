@@ -58,7 +58,15 @@ def knows(topology: "Topology", name: str) -> bool:
 
 
 class Topology(ABC):
-    """An interconnection network of `order` ranks with ports out of 0 .. `degree` - 1, each port one bidirectional link."""
+    """An interconnection network of `order` ranks with ports out of 0 .. `degree` - 1, each port one bidirectional link.
+
+    >>> from emunode.topologies.registry import parse_topology
+    >>> star = parse_topology("star:4")
+    >>> star.order, star.degree, star.label(23), star.rank("2134")
+    (24, 3, '4321', 1)
+    >>> [star.label(neighbour) for port, neighbour in star.adjacent(23)]
+    ['3421', '2341', '1324']
+    """
 
     family: ClassVar[str]
     """The word before the colon of `name`: `star`, `hypercube`, `ej`."""
@@ -336,7 +344,13 @@ class DirectDistances(Topology):
 
 
 class RegularTopology(Topology):
-    """A network whose ranks have all `degree` ports."""
+    """A network whose ranks have all `degree` ports.
+
+    >>> from emunode.topologies.registry import parse_topology
+    >>> petersen = parse_topology("petersen:5,2")
+    >>> isinstance(petersen, RegularTopology), {len(petersen.ports(rank)) for rank in petersen.ranks()}
+    (True, {3})
+    """
 
     def ports(self, rank: Rank) -> Sequence[Port]:
         return range(self.degree)
@@ -350,6 +364,11 @@ class VertexTransitiveTopology(RegularTopology):
     """A network with automorphisms that carry any rank to rank 0, so that all ranks see the same distances.
 
     The automorphism may change ports: only a `CayleyTopology` can serve all roots by one table.
+
+    >>> from emunode.topologies.registry import parse_topology
+    >>> cycles = parse_topology("ccc:3")
+    >>> isinstance(cycles, VertexTransitiveTopology), {cycles.eccentricity(rank) for rank in cycles.ranks()}
+    (True, {6})
     """
 
     def distance_distribution(self) -> tuple[int, ...]:
@@ -391,6 +410,11 @@ class CayleyTopology(VertexTransitiveTopology):
     """A network with a translation for every rank: a bijection of the ranks that carries it to rank 0 and keeps every port.
 
     All ranks have the same ports, and a port leads to the same port number at every rank (`reverse_port`).
+
+    >>> from emunode.topologies.registry import parse_topology
+    >>> cube = parse_topology("hypercube:3")
+    >>> cube.label(cube.relative(cube.rank("110"), cube.rank("011")))
+    '101'
     """
 
     @abstractmethod

@@ -49,7 +49,14 @@ class BitRuleNetwork(WordTopology, RegularTopology):
 
 @register
 class CrossedCube(BitRuleNetwork):
-    """CQ_n: port d flips bit d, and bit 2i+1 for every set bit 2i with i < floor(d/2)."""
+    """CQ_n: port d flips bit d, and bit 2i+1 for every set bit 2i with i < floor(d/2).
+
+    >>> network = CrossedCube.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (16, 4, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1000"))]
+    ['1001', '1010', '1100', '0000']
+    """
 
     family = "crossed-cube"
     form = "crossed-cube:N"
@@ -69,7 +76,14 @@ class CrossedCube(BitRuleNetwork):
 
 @register
 class LocallyTwistedCube(BitRuleNetwork):
-    """LTQ_n: port d flips bit d, and for d >= 2 bit d-1 too if bit 0 is set."""
+    """LTQ_n: port d flips bit d, and for d >= 2 bit d-1 too if bit 0 is set.
+
+    >>> network = LocallyTwistedCube.parse("5")
+    >>> network.order, network.degree, network.diameter
+    (32, 5, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("10000"))]
+    ['10001', '10010', '10100', '11000', '00000']
+    """
 
     family = "locally-twisted-cube"
     form = "locally-twisted-cube:N"
@@ -90,7 +104,14 @@ class LocallyTwistedCube(BitRuleNetwork):
 
 @register
 class MoebiusCube(BitRuleNetwork):
-    """MQ_n: port d flips bit d, or bits d .. 0 if bit d+1 is set; "bit n" is the type, 0 or 1."""
+    """MQ_n: port d flips bit d, or bits d .. 0 if bit d+1 is set; "bit n" is the type, 0 or 1.
+
+    >>> network = MoebiusCube.parse("5,0")
+    >>> network.order, network.degree, network.diameter
+    (32, 5, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("10000"))]
+    ['10001', '10010', '10100', '11111', '00000']
+    """
 
     family = "moebius-cube"
     form = "moebius-cube:N,TYPE"
@@ -118,7 +139,14 @@ class MoebiusCube(BitRuleNetwork):
 
 @register
 class TwistedCube(BitRuleNetwork):
-    """TQ_n, n odd: port d flips bit d; for odd d bit d+1 too if bits d-1 .. 0 have even parity."""
+    """TQ_n, n odd: port d flips bit d; for odd d bit d+1 too if bits d-1 .. 0 have even parity.
+
+    >>> network = TwistedCube.parse("5")
+    >>> network.order, network.degree, network.diameter
+    (32, 5, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("10000"))]
+    ['10001', '10110', '10100', '01000', '00000']
+    """
 
     family = "twisted-cube"
     form = "twisted-cube:N"

@@ -21,6 +21,12 @@ class Dragonfly(DirectDistances, RegularTopology):
     Port p < a-1 leads to router (r + p + 1) mod a of the group. Port a-1+k is global link j = r h + k of group G. It
     leads to group (G - j mod (g-1) - 1) mod g and is link a h - 1 - j there. With l <= a, the l links between two groups
     join different routers.
+
+    >>> network = Dragonfly.parse("3,1")
+    >>> network.order, network.degree, network.diameter
+    (12, 3, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("2/0"))]
+    ['2/1', '2/2', '1/2']
     """
 
     family = "dragonfly"

@@ -87,6 +87,12 @@ class EisensteinJacobi(ResidueNetwork):
     """EJ_{a+b rho}^(n): N^n ranks, degree 6n, diameter n floor((a+2b)/3).
 
     The methods do not validate ranks, indices and ports.
+
+    >>> network = EisensteinJacobi.parse("2+2")
+    >>> network.order, network.degree, network.diameter
+    (12, 6, 2)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("0,1"))]
+    ['1,1', '2,-2', '1,-2', '-1,1', '0,0', '1,0']
     """
 
     family = "ej"

@@ -25,7 +25,14 @@ HOST, EDGE, AGGREGATION, CORE = range(4)
 
 @register
 class FatTree(DirectDistances):
-    """k even: k^3/4 hosts of one port, k^2/2 + k^2/2 + k^2/4 switches of k ports."""
+    """k even: k^3/4 hosts of one port, k^2/2 + k^2/2 + k^2/4 switches of k ports.
+
+    >>> network = FatTree.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (36, 4, 6)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("e1/0"))]
+    ['h1/0/0', 'h1/0/1', 'a1/0', 'a1/1']
+    """
 
     family = "fat-tree"
     form = "fat-tree:K"

@@ -17,7 +17,14 @@ LARGEST_N = MAX_ORDER.bit_length() - 1
 
 @register
 class Hypercube(CayleyTopology):
-    """Q_n with n >= 2: 2^n ranks, degree and diameter n. The methods do not validate ranks and ports."""
+    """Q_n with n >= 2: 2^n ranks, degree and diameter n. The methods do not validate ranks and ports.
+
+    >>> network = Hypercube.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (16, 4, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1000"))]
+    ['1001', '1010', '1100', '0000']
+    """
 
     family = "hypercube"
     form = "hypercube:N"

@@ -25,7 +25,14 @@ Links = tuple[tuple[Rank, ...], ...]
 
 @register
 class Jellyfish(RegularTopology):
-    """N ranks of R links each, random by a seed; port p leads to the p-th neighbour by rank. Distances are searched."""
+    """N ranks of R links each, random by a seed; port p leads to the p-th neighbour by rank. Distances are searched.
+
+    >>> network = Jellyfish.parse("20,4,1")
+    >>> network.order, network.degree, network.diameter
+    (20, 4, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("10"))]
+    ['3', '11', '13', '17']
+    """
 
     family = "jellyfish"
     form = "jellyfish:N,R,SEED"

@@ -313,7 +313,14 @@ class SizedProduct(ProductNetwork):
 
 @register
 class Torus(SizedProduct):
-    """Rings in every dimension: ports +1 and -1 of dimension 1, then of dimension 2; one port for a size of 2."""
+    """Rings in every dimension: ports +1 and -1 of dimension 1, then of dimension 2; one port for a size of 2.
+
+    >>> network = Torus.parse("4x3")
+    >>> network.order, network.degree, network.diameter
+    (12, 4, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("2,0"))]
+    ['2,1', '2,2', '3,0', '1,0']
+    """
 
     family = "torus"
     form = "torus:AxBx.."
@@ -328,7 +335,14 @@ class Torus(SizedProduct):
 
 @register
 class Hamming(SizedProduct):
-    """Complete graphs in every dimension, also called generalized hypercube or HyperX; port j-1 of a dimension adds j."""
+    """Complete graphs in every dimension, also called generalized hypercube or HyperX; port j-1 of a dimension adds j.
+
+    >>> network = Hamming.parse("2x3x4")
+    >>> network.order, network.degree, network.diameter
+    (24, 6, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1,0,0"))]
+    ['1,0,1', '1,0,2', '1,0,3', '1,1,0', '1,2,0', '0,0,0']
+    """
 
     family = "hamming"
     form = "hamming:AxBx.."
@@ -343,7 +357,14 @@ class Hamming(SizedProduct):
 
 @register
 class RingNetwork(SizedProduct):
-    """The cycle C_N: port 0 adds 1, port 1 subtracts 1."""
+    """The cycle C_N: port 0 adds 1, port 1 subtracts 1.
+
+    >>> network = RingNetwork.parse("16")
+    >>> network.order, network.degree, network.diameter
+    (16, 2, 8)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("8"))]
+    ['9', '7']
+    """
 
     family = "ring"
     form = "ring:N"
@@ -362,7 +383,14 @@ class RingNetwork(SizedProduct):
 
 @register
 class Complete(SizedProduct):
-    """The complete graph K_N: port p adds p + 1."""
+    """The complete graph K_N: port p adds p + 1.
+
+    >>> network = Complete.parse("8")
+    >>> network.order, network.degree, network.diameter
+    (8, 7, 1)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("4"))]
+    ['5', '6', '7', '0', '1', '2', '3']
+    """
 
     family = "complete"
     form = "complete:N"
@@ -381,7 +409,14 @@ class Complete(SizedProduct):
 
 @register
 class Circulant(LatticeNetwork):
-    """The integers modulo N with the jumps s_1 < s_2 < ..: ports +s_1, -s_1, +s_2, ..; one port for s = N/2."""
+    """The integers modulo N with the jumps s_1 < s_2 < ..: ports +s_1, -s_1, +s_2, ..; one port for s = N/2.
+
+    >>> network = Circulant.parse("13:1,5")
+    >>> network.order, network.degree, network.diameter
+    (13, 4, 2)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("6"))]
+    ['7', '5', '11', '1']
+    """
 
     family = "circulant"
     form = "circulant:N:S1,S2,.."
@@ -431,7 +466,14 @@ class TwistedRows(Quotient):
 
 @register
 class TwistedTorus(LatticeNetwork):
-    """A torus of A columns and B rows whose columns leave the last row T columns further right."""
+    """A torus of A columns and B rows whose columns leave the last row T columns further right.
+
+    >>> network = TwistedTorus.parse("5x3:2")
+    >>> network.order, network.degree, network.diameter
+    (15, 4, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1,2"))]
+    ['1,3', '1,1', '2,2', '0,2']
+    """
 
     family = "twisted-torus"
     form = "twisted-torus:AxB:T"

@@ -21,7 +21,14 @@ from emunode.topologies.polynomials import polynomial_product
 
 @register
 class Mesh(DirectDistances):
-    """Labels and ranks are the same as in the torus of the same sizes; distance is the sum of the differences."""
+    """Labels and ranks are the same as in the torus of the same sizes; distance is the sum of the differences.
+
+    >>> network = Mesh.parse("3x4")
+    >>> network.order, network.degree, network.diameter
+    (12, 4, 5)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1,2"))]
+    ['1,3', '1,1', '2,2', '0,2']
+    """
 
     family = "mesh"
     form = "mesh:AxBx.."

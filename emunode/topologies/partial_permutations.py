@@ -119,7 +119,14 @@ def _unused(used: Sequence[int], index: int) -> int:
 
 @register
 class NkStar(PartialPermutationNetwork):
-    """S_{n,k}: ports 0 .. k-2 exchange positions 1 and p+2; port k-2+j replaces position 1 with offset j."""
+    """S_{n,k}: ports 0 .. k-2 exchange positions 1 and p+2; port k-2+j replaces position 1 with offset j.
+
+    >>> network = NkStar.parse("4,2")
+    >>> network.order, network.degree, network.diameter
+    (12, 3, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("31"))]
+    ['13', '41', '21']
+    """
 
     family = "nk-star"
     form = "nk-star:N,K"
@@ -157,7 +164,14 @@ class NkStar(PartialPermutationNetwork):
 
 @register
 class Arrangement(PartialPermutationNetwork):
-    """A_{n,k}: port (i-1)(n-k) + j-1 replaces position i with offset j."""
+    """A_{n,k}: port (i-1)(n-k) + j-1 replaces position i with offset j.
+
+    >>> network = Arrangement.parse("4,2")
+    >>> network.order, network.degree, network.diameter
+    (12, 4, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("31"))]
+    ['41', '21', '32', '34']
+    """
 
     family = "arrangement"
     form = "arrangement:N,K"

@@ -245,7 +245,14 @@ def swap(n: int, one: int, other: int) -> bytes:
 
 @register
 class Pancake(PermutationNetwork):
-    """P_n: port p reverses the first p + 2 symbols. Distances are searched: to find them is NP-hard in general."""
+    """P_n: port p reverses the first p + 2 symbols. Distances are searched: to find them is NP-hard in general.
+
+    >>> network = Pancake.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (24, 3, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1342"))]
+    ['3142', '4312', '2431']
+    """
 
     family = "pancake"
     form = "pancake:N"
@@ -268,7 +275,14 @@ class Pancake(PermutationNetwork):
 
 @register
 class BurntPancake(PermutationNetwork):
-    """BP_n: port p reverses the first p + 1 signed symbols and changes their signs. Distances are searched."""
+    """BP_n: port p reverses the first p + 1 signed symbols and changes their signs. Distances are searched.
+
+    >>> network = BurntPancake.parse("3")
+    >>> network.order, network.degree, network.diameter
+    (48, 3, 6)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("3,1,2"))]
+    ['-3,1,2', '-1,-3,2', '-2,-1,-3']
+    """
 
     family = "burnt-pancake"
     form = "burnt-pancake:N"
@@ -294,7 +308,14 @@ class BurntPancake(PermutationNetwork):
 
 @register
 class BubbleSort(PermutationNetwork):
-    """B_n: port p exchanges positions p + 1 and p + 2; the distance is the number of inversions."""
+    """B_n: port p exchanges positions p + 1 and p + 2; the distance is the number of inversions.
+
+    >>> network = BubbleSort.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (24, 3, 6)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1342"))]
+    ['3142', '1432', '1324']
+    """
 
     family = "bubble-sort"
     form = "bubble-sort:N"
@@ -325,7 +346,14 @@ class BubbleSort(PermutationNetwork):
 
 @register
 class ModifiedBubbleSort(PermutationNetwork):
-    """MB_n: the bubble-sort graph, and port n-1 exchanges positions 1 and n. Distances are searched."""
+    """MB_n: the bubble-sort graph, and port n-1 exchanges positions 1 and n. Distances are searched.
+
+    >>> network = ModifiedBubbleSort.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (24, 4, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1342"))]
+    ['3142', '1432', '1324', '2341']
+    """
 
     family = "modified-bubble-sort"
     form = "modified-bubble-sort:N"
@@ -344,7 +372,14 @@ class ModifiedBubbleSort(PermutationNetwork):
 
 @register
 class Transposition(PermutationNetwork):
-    """T_n: every two positions i < j can be exchanged, ports by j, then by i; the distance is n - number of cycles."""
+    """T_n: every two positions i < j can be exchanged, ports by j, then by i; the distance is n - number of cycles.
+
+    >>> network = Transposition.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (24, 6, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1342"))]
+    ['3142', '4312', '1432', '2341', '1243', '1324']
+    """
 
     family = "transposition"
     form = "transposition:N"
@@ -384,6 +419,12 @@ class TranspositionTree(PermutationNetwork):
 
     The star graph is the network of a tree that is a star, the bubble-sort graph of a path. Trees of one shape give
     isomorphic networks with other port numbers. Distances are searched.
+
+    >>> network = TranspositionTree.parse("1-2,2-3,2-4")
+    >>> network.order, network.degree, network.diameter
+    (24, 3, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1342"))]
+    ['3142', '1432', '1243']
     """
 
     family = "transposition-tree"
@@ -428,6 +469,12 @@ class AlternatingGraph(PermutationNetwork):
     """AG_n, the alternating group graph: ports 2(i-3) and 2(i-3)+1 rotate positions 1, 2 and i in either sense.
 
     It is isomorphic to the arrangement graph A_{n,n-2}, and has its distances from there.
+
+    >>> network = AlternatingGraph.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (12, 4, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1342"))]
+    ['3412', '4132', '3241', '2143']
     """
 
     family = "alternating-graph"
@@ -461,6 +508,12 @@ class AlternatingNetwork(PermutationNetwork):
     """AN_n, the alternating group network: ports 0 and 1 rotate positions 1, 2, 3; port i-2 swaps 1, 2 and also 3, i.
 
     It is isomorphic to the (n,n-2)-star, and has its distances from there.
+
+    >>> network = AlternatingNetwork.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (12, 3, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1342"))]
+    ['3412', '4132', '3124']
     """
 
     family = "alternating-network"

@@ -25,7 +25,14 @@ from emunode.topologies.polynomials import polynomial_product
 
 @register
 class Petersen(RegularTopology):
-    """GP(n, k): port 0 leads 1 or k positions on, port 1 as far back, port 2 is the spoke. Distances are searched."""
+    """GP(n, k): port 0 leads 1 or k positions on, port 1 as far back, port 2 is the spoke. Distances are searched.
+
+    >>> network = Petersen.parse("7,2")
+    >>> network.order, network.degree, network.diameter
+    (14, 3, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("i0"))]
+    ['i2', 'i5', 'o0']
+    """
 
     family = "petersen"
     form = "petersen:N,K"
@@ -93,7 +100,14 @@ LARGEST_N: Final = 62
 
 @register
 class HyperPetersen(DirectDistances, VertexTransitiveTopology):
-    """HP_n = Q_{n-3} x Petersen: ranks w 10 + r, ports 0 .. 2 as in petersen:5,2, port 3 + d flips bit d of w."""
+    """HP_n = Q_{n-3} x Petersen: ranks w 10 + r, ports 0 .. 2 as in petersen:5,2, port 3 + d flips bit d of w.
+
+    >>> network = HyperPetersen.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (20, 4, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1/o0"))]
+    ['1/o1', '1/o4', '1/i0', '0/o0']
+    """
 
     family = "hyper-petersen"
     form = "hyper-petersen:N"

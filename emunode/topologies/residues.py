@@ -205,7 +205,14 @@ class GaussianResidues(Residues):
 
 @register
 class Gaussian(ResidueNetwork):
-    """G_{a+bi}^(n): N^n ranks, degree 4n. Port 4 (d-1) + k adds i^k in dimension d."""
+    """G_{a+bi}^(n): N^n ranks, degree 4n. Port 4 (d-1) + k adds i^k in dimension d.
+
+    >>> network = Gaussian.parse("3+4")
+    >>> network.order, network.degree, network.diameter
+    (25, 4, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1,2"))]
+    ['-1,-2', '-2,-1', '0,2', '1,1']
+    """
 
     family = "gaussian"
     form = "gaussian:A+B or gaussian:A+B^DIMENSIONS"

@@ -78,7 +78,14 @@ class RingOfBits(CayleyTopology):
 
 @register
 class CubeConnectedCycles(RingOfBits):
-    """CCC_n: port 0 leads to the next position, port 1 to the previous one, port 2 flips the bit at the position."""
+    """CCC_n: port 0 leads to the next position, port 1 to the previous one, port 2 flips the bit at the position.
+
+    >>> network = CubeConnectedCycles.parse("3")
+    >>> network.order, network.degree, network.diameter
+    (24, 3, 6)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("100/0"))]
+    ['100/1', '100/2', '101/0']
+    """
 
     family = "ccc"
     form = "ccc:N"
@@ -124,6 +131,12 @@ class Butterfly(RingOfBits):
     """Wrapped butterfly: port 0 leads to the next position, port 1 also flips the bit that it leaves.
 
     Ports 2 and 3 lead back: to the previous position, port 3 flips the bit that it reaches.
+
+    >>> network = Butterfly.parse("3")
+    >>> network.order, network.degree, network.diameter
+    (24, 4, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("100/0"))]
+    ['100/1', '101/1', '100/2', '000/2']
     """
 
     family = "butterfly"

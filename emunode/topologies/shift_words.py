@@ -131,7 +131,14 @@ class ShiftNetwork(Topology):
 
 @register
 class DeBruijn(ShiftNetwork):
-    """B(d, n): all words over d letters."""
+    """B(d, n): all words over d letters.
+
+    >>> network = DeBruijn.parse("2,5")
+    >>> network.order, network.degree, network.diameter
+    (32, 4, 5)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("10000"))]
+    ['00000', '00001', '01000', '11000']
+    """
 
     family = "debruijn"
     form = "debruijn:D,N"
@@ -163,7 +170,14 @@ class DeBruijn(ShiftNetwork):
 
 @register
 class Kautz(ShiftNetwork):
-    """K(d, n): the words over d + 1 letters whose neighbouring letters differ."""
+    """K(d, n): the words over d + 1 letters whose neighbouring letters differ.
+
+    >>> network = Kautz.parse("2,3")
+    >>> network.order, network.degree, network.diameter
+    (12, 4, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("120"))]
+    ['201', '202', '012', '212']
+    """
 
     family = "kautz"
     form = "kautz:D,N"

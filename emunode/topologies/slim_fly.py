@@ -26,6 +26,12 @@ class SlimFly(DirectDistances, RegularTopology):
 
     (0, x, y) - (0, x, y + s) for s in X, (1, m, c) - (1, m, c + s) for s in X', (0, x, y) - (1, m, c) if y = m x + c. The
     first ports add the s in ascending order; a further port j leads from x to m = x + j, and back.
+
+    >>> network = SlimFly.parse("3")
+    >>> network.order, network.degree, network.diameter
+    (18, 5, 2)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1,0,0"))]
+    ['1,0,1', '1,0,2', '0,0,0', '0,2,0', '0,1,0']
     """
 
     family = "slimfly"

@@ -25,6 +25,12 @@ class StarGraph(CayleyTopology):
     """S_n with n >= 3: n! ranks, degree n-1, diameter floor(3(n-1)/2), bipartite by parity of the permutation.
 
     The methods do not validate ranks and ports, except that an impossible rank raises ValueError.
+
+    >>> network = StarGraph.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (24, 3, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1342"))]
+    ['3142', '4312', '2341']
     """
 
     family = "star"

@@ -39,7 +39,12 @@ _HEADER = Struct("<8sIIII")
 
 
 class TableTopology(Topology):
-    """Any connected simple graph; ranks are in the order of the file."""
+    """Any connected simple graph; ranks are in the order of the file.
+
+    >>> network = TableTopology("triangle", ["a", "b", "c"], [(0, 1), (1, 2), (2, 0)])
+    >>> [network.label(rank) for rank in network.ranks()], network.diameter
+    (['a', 'b', 'c'], 1)
+    """
 
     family = "file"
     form = "file:NAME"

@@ -80,7 +80,14 @@ class WordNetwork(WordTopology, CayleyTopology):
 
 @register
 class XorNetwork(WordNetwork):
-    """The network of given words. Distances are searched."""
+    """The network of given words. Distances are searched.
+
+    >>> network = XorNetwork.parse("4:1,2,4,8,15,3")
+    >>> network.order, network.degree, network.diameter
+    (16, 6, 2)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1000"))]
+    ['1001', '1010', '1100', '0000', '0111', '1011']
+    """
 
     family = "xor"
     form = "xor:N:W1,W2,.."
@@ -121,7 +128,14 @@ def _rank_over_two(words: Sequence[int]) -> int:
 
 @register
 class FoldedHypercube(WordNetwork):
-    """FQ_n: the hypercube with a link between every word and its complement."""
+    """FQ_n: the hypercube with a link between every word and its complement.
+
+    >>> network = FoldedHypercube.parse("4")
+    >>> network.order, network.degree, network.diameter
+    (16, 5, 2)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("1000"))]
+    ['1001', '1010', '1100', '0000', '0111']
+    """
 
     family = "folded-hypercube"
     form = "folded-hypercube:N"
@@ -164,7 +178,14 @@ class FoldedHypercube(WordNetwork):
 
 @register
 class AugmentedCube(WordNetwork):
-    """AQ_n: ports 0 .. n-1 flip one bit, port n-2+i flips the low i bits, i = 2..n."""
+    """AQ_n: ports 0 .. n-1 flip one bit, port n-2+i flips the low i bits, i = 2..n.
+
+    >>> network = AugmentedCube.parse("5")
+    >>> network.order, network.degree, network.diameter
+    (32, 9, 3)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("10000"))]
+    ['10001', '10010', '10100', '11000', '00000', '10011', '10111', '11111', '01111']
+    """
 
     family = "augmented-cube"
     form = "augmented-cube:N"
@@ -232,6 +253,12 @@ class BalancedHypercube(CayleyTopology):
     """BH_n: digits a_{n-1} .. a_0 of 0..3, a link changes a_0 by one, and maybe another digit by (-1)^{a_0}.
 
     Port 2i adds 1 to a_0 and port 2i+1 subtracts 1, and for i >= 1 both add (-1)^{a_0} to a_i. Distances are searched.
+
+    >>> network = BalancedHypercube.parse("2")
+    >>> network.order, network.degree, network.diameter
+    (16, 4, 4)
+    >>> [network.label(rank) for _, rank in network.adjacent(network.rank("20"))]
+    ['21', '23', '31', '33']
     """
 
     family = "balanced-hypercube"

@@ -24,6 +24,15 @@ class Trees(ABC):
     """`count` spanning trees of `topology`, rooted at rank 0.
 
     Subclasses define `parent`, and `child_ports` where the literature has a closed form of the children.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> class Descent(Trees):
+    ...     def parent(self, rank, tree):
+    ...         return next(bit for bit in range(self.topology.degree) if rank >> bit & 1)
+    ...
+    >>> tree = Descent(Hypercube(3))
+    >>> tree.path(7, 0), tree.children(0, 0)
+    ((0, 4, 6, 7), (0, 1, 2))
     """
 
     shortest: ClassVar[bool] = False

@@ -13,6 +13,11 @@ class BreadthFirstTree(Trees):
 
     A node knows its own relative address and the distance formula (or the table of distances, in a network without a
     formula). Height: the eccentricity of the root. One faulty node or link cuts off the subtree below it.
+
+    >>> from emunode.topologies.star import StarGraph
+    >>> tree = BreadthFirstTree(StarGraph(4))
+    >>> [tree.topology.label(rank) for rank in tree.path(23, 0)]
+    ['1234', '4231', '2431', '3421', '4321']
     """
 
     shortest = True
@@ -46,6 +51,11 @@ class GrownTree(PartialTree):
 
     `broken` contains (rank, port) of every direction of a link that carries nothing. The tree is a table of the whole
     network; every node with full fault knowledge can compute it. It omits unreachable ranks: they have no parent.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> whole, around = (GrownTree(Hypercube(2), broken) for broken in ([], [(0, 0), (1, 0)]))
+    >>> whole.path(1, 0), around.path(1, 0)
+    ((0, 1), (0, 2, 3, 1))
     """
 
     def __init__(self, topology: Topology, broken: Container[tuple[Rank, Port]]) -> None:

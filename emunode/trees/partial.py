@@ -11,6 +11,11 @@ class PartialTree(Trees):
     """The tree where each rank in `parents` has its parent behind that port, and all others but the root are missing.
 
     `parents` must lead every rank to the root, rank 0. Children are served by ascending port.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> tree = PartialTree(Hypercube(2), {1: 0, 3: 1})
+    >>> tree.path(3, 0), tree.children(0, 0)
+    ((0, 1, 3), (0,))
     """
 
     def __init__(self, topology: Topology, parents: Mapping[Rank, Port]) -> None:

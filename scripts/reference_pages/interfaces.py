@@ -1,6 +1,7 @@
 """The interfaces for extensions: public members of the base classes with their docstrings."""
 
 import inspect
+import textwrap
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
@@ -23,9 +24,17 @@ def interfaces_page() -> str:
         "Base classes for extensions. Members marked *abstract* must be defined; [extend](../extend/index.md) has examples."
     ]
     for interface in INTERFACES:
-        parts += [f"## {interface.__name__}", f"`{interface.__module__}`", inspect.getdoc(interface) or ""]
+        parts += [f"## {interface.__name__}", f"`{interface.__module__}`", *_described(interface)]
         parts.append("\n".join(_entry(name, member) for name, member in _members(interface)))
     return page("Interfaces", *parts)
+
+
+def _described(interface: type) -> Iterator[str]:
+    """Yield the docstring of a class, and its example as a block of code."""
+    text, prompt, example = (inspect.getdoc(interface) or "").partition(">>>")
+    yield text.rstrip()
+    if prompt:
+        yield textwrap.indent(prompt + example, "    ")
 
 
 def _members(interface: type) -> Iterator[tuple[str, Any]]:

@@ -114,6 +114,12 @@ def judge(  # noqa: PLR0913  # its options
     Without `algorithms`, all known ones and the library's own choice are judged. `order` also judges the order of
     operations of reductions. Raises ScenarioError for values that are not possible, and RunError if no library can be
     started here.
+
+    >>> import coordinator as tb
+    >>> tb.judge("broadcast")
+    Traceback (most recent call last):
+        ...
+    emunode.errors.ScenarioError: invalid collective 'broadcast': one of allgather, allreduce, alltoall, barrier, bcast, ...
     """
     require_usable()
     settings = JudgeSettings(

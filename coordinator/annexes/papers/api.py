@@ -35,6 +35,12 @@ def reproduce(
     Raises ScenarioError for an unknown name or size and for a folder that cannot be written, RunError if a run fails or the
     time is over, and KeyboardInterrupt if interrupted; the finished part is then still written to `out`, and the next call
     with the same `out` uses its runs again.
+
+    >>> import coordinator as tb
+    >>> tb.reproduce("tseng-sheu-1997", n=3)
+    Traceback (most recent call last):
+        ...
+    emunode.errors.ScenarioError: invalid n 3: tseng-sheu-1997 covers n = 4..6
     """
     if not minutes > 0:
         raise ScenarioError("minutes", minutes, "a number above 0")

@@ -55,6 +55,11 @@ def certify(  # noqa: PLR0913  # all but the first three are optional
     processes (default: one per core in memory).
 
     Raises ScenarioError before anything runs, RunError if a set cannot be run, and KeyboardInterrupt if interrupted.
+
+    >>> import coordinator as tb
+    >>> found = tb.certify(tb.network("star:4"), "broadcast", "edt", redundancy=3, faults="nodes<=1")
+    >>> print(found.verdict)
+    holds
     """
     require_number("sample", sample)
     require_number("workers", workers)

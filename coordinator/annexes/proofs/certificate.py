@@ -96,7 +96,13 @@ class Counterexample:
 
 @dataclass(repr=False)
 class Certificate(Judged):
-    """The result of a certification: its levels, and the counterexample if there is one."""
+    """The result of a certification: its levels, and the counterexample if there is one.
+
+    >>> import coordinator as tb
+    >>> found = tb.certify(tb.network("hypercube:3"), "broadcast", "sbt", faults="nodes<=1")
+    >>> print(found.verdict, *found.counterexample.faults)
+    violated crash:001@1
+    """
 
     plan: Plan
     symmetries: int

@@ -25,7 +25,16 @@ from emunode.topologies.base import Topology
 
 
 class CollectiveSchedule:
-    """A schedule file on a network."""
+    """A schedule file on a network.
+
+    >>> import coordinator as tb
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> file = Path(tempfile.mkdtemp(), "broadcast.xml")
+    >>> written = tb.network("star:4").broadcast("greedy-tree").export(msccl=file)
+    >>> tb.schedule(file, "star:4").run().verdict is tb.Verdict.HOLDS
+    True
+    """
 
     def __init__(self, path: Path, net: Network | None, root: int) -> None:
         self.path = path
@@ -84,6 +93,15 @@ def schedule(
 
     `net` is a network or its name, by default the links that the file uses; `root` is the root of a broadcast, reduce,
     gather or scatter: no format names it. Raises ScenarioError (field `schedule`, `topology` or `plugin`).
+
+    >>> import coordinator as tb
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> file = Path(tempfile.mkdtemp(), "broadcast.xml")
+    >>> written = tb.network("star:4").broadcast("greedy-tree").export(msccl=file)
+    >>> found = tb.schedule(file)
+    >>> found.run().journal.height
+    23
     """
     found = net if isinstance(net, Network) or net is None else network(net, plugin=plugin)
     return CollectiveSchedule(Path(fspath(file)).absolute(), found, root)

@@ -39,7 +39,13 @@ def shallowest_first(trees: Iterable[Parents]) -> tuple[tuple[Rank, ...], ...]:
 
 
 class ParentTrees(Trees):
-    """Spanning trees given by the parents of all ranks."""
+    """Spanning trees given by the parents of all ranks.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> trees = ParentTrees(Hypercube(2), [[-1, 0, 0, 1], [-1, 3, 0, 2]])
+    >>> [trees.path(3, tree) for tree in range(trees.count)]
+    [(0, 1, 3), (0, 2, 3)]
+    """
 
     def __init__(self, topology: Topology, trees: Sequence[Parents]) -> None:
         super().__init__(topology, len(trees))

@@ -40,6 +40,17 @@ class IndependentTrees(EisensteinJacobiTrees):
     for a = 0, 2a for a = b >= 3, and 3 for 2 + 2 rho; in n dimensions at most n times that. This is an extension: the
     literature on these networks has no such trees. Checked exhaustively for b <= 16 in one dimension and for small
     networks of up to four dimensions.
+
+    >>> from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+    >>> trees = IndependentTrees(EisensteinJacobi.parse("2+3"))
+    >>> for tree in range(trees.count):
+    ...     print(*map(trees.topology.label, trees.path(18, tree)))
+    0,0 1,0 2,0 -2,1 -1,0
+    0,0 0,1 0,2 -1,-1 -1,0
+    0,0 -1,1 -1,0
+    0,0 -1,0
+    0,0 0,-1 -1,0
+    0,0 1,-1 2,-2 -2,0 -1,0
     """
 
     title = "the independent trees"

@@ -66,6 +66,11 @@ class PhasedTree(EisensteinJacobiTrees):
     A shortest-path tree of height n floor((a+2b)/3). A node knows its own relative label only. This extends Hussain's
     Algorithms 3 and 4: those restart only the node's own message in a new phase (see `PrintedTree`); here every message
     that a node holds is restarted, in all dimensions where it can still move.
+
+    >>> from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+    >>> tree = PhasedTree(EisensteinJacobi.parse("2+3"), THREE_PHASES)
+    >>> [tree.topology.label(rank) for rank in tree.path(tree.topology.rank("2,-1"), 0)]
+    ['0,0', '1,0', '2,-1']
     """
 
     shortest = True
@@ -244,6 +249,11 @@ class PrintedTree(PhasedTree):
 
     This is not a spanning tree for n >= 2: it reaches only the 3 (((N+2)/3)^n - 1) targets (b = a + 1) whose nonzero
     components all lie in sectors of one phase.
+
+    >>> from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+    >>> tree = PrintedTree(EisensteinJacobi.parse("2+3"))
+    >>> [tree.topology.label(rank) for rank in tree.path(18, 0)]
+    ['0,0', '-1,0']
     """
 
     def __init__(self, topology: Topology) -> None:

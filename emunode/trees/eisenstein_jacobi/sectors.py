@@ -33,6 +33,10 @@ class SectorTree(EisensteinJacobiTrees):
     Source: Hussain, Algorithms 1 and 2. Their counters need b = a + 1, where this rule gives the same events. The sector
     position replaces the counters and is correct for every alpha, because canonical labels are closed under geodesic
     predecessors.
+
+    >>> tree = SectorTree(EisensteinJacobi.parse("2+3"))
+    >>> [tree.topology.label(rank) for rank in tree.path(18, 0)]
+    ['0,0', '-1,0']
     """
 
     shortest = True

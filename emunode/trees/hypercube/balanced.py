@@ -31,6 +31,11 @@ class BalancedTrees(CubeTrees):
     the smallest base. With n trees (SBnTc), tree r takes the base j with the smallest (j + r) mod n; all trees agree on
     all other nodes, and a message cut into n parts loads every port of the root equally. A node knows its own relative
     address only. One faulty node or link cuts off the subtree below it, except for some cyclic nodes.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> tree = BalancedTrees(Hypercube(3))
+    >>> [tree.topology.label(rank) for rank in tree.path(7, 0)]
+    ['000', '001', '011', '111']
     """
 
     greedy = True

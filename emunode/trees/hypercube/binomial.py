@@ -74,6 +74,10 @@ class BinomialTree(CubeTrees):
 
     A shortest-path tree of height n; port d of the root leads to 2^(n-d-1) ranks. A node knows its own relative address
     only. One faulty node or link cuts off the subtree below it.
+
+    >>> tree = BinomialTree(Hypercube(3))
+    >>> [tree.topology.label(rank) for rank in tree.path(7, 0)]
+    ['000', '001', '011', '111']
     """
 
     greedy = True

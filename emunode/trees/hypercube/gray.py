@@ -36,6 +36,11 @@ class GrayPaths(CubeTrees):
     Johnsson and Ho, section 3.1. Height N - 1; dimension d of the BRG has 2^(n-d-1) arcs. The rotated paths use arcs of
     n different dimensions at equal positions, but for n > 2 they share arcs elsewhere. A node knows its relative address
     only. One fault cuts off the rest of a path; with nRBRG, one faulty node cuts no other node off from all paths.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> tree = GrayPaths(Hypercube(3))
+    >>> [tree.topology.label(rank) for rank in tree.path(7, 0)]
+    ['000', '001', '011', '010', '110', '111']
     """
 
     title = "the binary-reflected Gray code path"

@@ -16,6 +16,11 @@ class TurnedBinomialTrees(CubeTrees):
 
     Johnsson and Ho, section 5.1.4. Rotation j takes the dimensions of a path in the cyclic order j, j+1, .., j-1; its
     reflection in the order j, j-1, .., j+1. Shortest-path trees of height n. A node knows its own relative address.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> trees = TurnedBinomialTrees(Hypercube(3), [(0, False), (0, True)])
+    >>> [[trees.topology.label(rank) for rank in trees.path(7, tree)] for tree in range(2)]
+    [['000', '001', '011', '111'], ['000', '001', '101', '111']]
     """
 
     shortest = True

@@ -13,6 +13,14 @@ class RotatedBinomialTrees(CubeTrees):
     along every path. All arcs point away from the root, so a node at distance w has w vertex-disjoint paths. One faulty
     node cuts no other node off from all trees, but a neighbour of the root depends on one link. A node knows its own
     relative address only.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> trees = RotatedBinomialTrees(Hypercube(3))
+    >>> for tree in range(trees.count):
+    ...     print(*map(trees.topology.label, trees.path(7, tree)))
+    000 001 011 111
+    000 010 110 111
+    000 100 101 111
     """
 
     greedy = True
@@ -57,6 +65,14 @@ class EdgeDisjointBinomialTrees(CubeTrees):
     once, and the n paths to a node share no inner node, so that n - 1 other faulty nodes leave every node a path. A node
     knows its own relative address, and the tree either from the packet's header or from the port of arrival
     (`tree_of_arrival`).
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> trees = EdgeDisjointBinomialTrees(Hypercube(3))
+    >>> for tree in range(trees.count):
+    ...     print(*map(trees.topology.label, trees.path(7, tree)))
+    000 001 011 111
+    000 010 110 111
+    000 100 101 111
     """
 
     title = "the edge-disjoint spanning binomial trees"

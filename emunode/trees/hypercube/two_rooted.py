@@ -23,6 +23,11 @@ class TwoRootedTree(CubeTrees):
 
     Height n, level sizes 1, 2, 3 2^(i-2), N/4. Not a shortest-path tree for n > 2. A node needs O(n) work for its parent
     and O(n^2) for its children. One faulty node or link cuts off the subtree below it.
+
+    >>> from emunode.topologies.hypercube import Hypercube
+    >>> tree = TwoRootedTree(Hypercube(3))
+    >>> [tree.topology.label(rank) for rank in tree.path(7, 0)]
+    ['000', '100', '101', '111']
     """
 
     title = "the two-rooted complete binary tree"

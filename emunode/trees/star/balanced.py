@@ -112,6 +112,11 @@ class BalancedTree(ScatterTrees):
     The parents of the nodes with x_1 = 1 are over the n-1 types in turn, necklace after necklace, in order of distance
     and least label, each from the first node on whose next type is misplaced (the paper leaves both open). Not local:
     every node computes the same table of (n-1)! entries.
+
+    >>> from emunode.topologies.star import StarGraph
+    >>> tree = BalancedTree(StarGraph(4))
+    >>> [tree.topology.label(rank) for rank in tree.path(23, 0)]
+    ['1234', '4231', '2431', '3421', '4321']
     """
 
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
@@ -142,6 +147,11 @@ class NearBalancedTree(ScatterTrees):
 
     The parent of a node with x_1 = 1 is over type d + 2, d its displacement: the number of rotations from its necklace's
     generator to it. The largest subtree has one node for each necklace. A node knows its own relative label only.
+
+    >>> from emunode.topologies.star import StarGraph
+    >>> tree = NearBalancedTree(StarGraph(4))
+    >>> [tree.topology.label(rank) for rank in tree.path(23, 0)]
+    ['1234', '4231', '2431', '3421', '4321']
     """
 
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
@@ -168,6 +178,14 @@ class ReplicatedTrees(NearBalancedTree):
 
     A node with x_1 = 1 whose necklace has p nodes is a leaf of (n-1)/p subtrees, by types d + 2 + jp. A node knows its
     own relative label only. Tree j contains copy j.
+
+    >>> from emunode.topologies.star import StarGraph
+    >>> trees = ReplicatedTrees(StarGraph(4))
+    >>> for tree in range(trees.count):
+    ...     print(*map(trees.topology.label, trees.path(23, tree)))
+    1234 4231 2431 3421 4321
+    1234 4231 2431 3421 4321
+    1234 4231 2431 3421 4321
     """
 
     def __init__(self, topology: Topology) -> None:

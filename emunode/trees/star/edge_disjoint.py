@@ -88,6 +88,13 @@ class EdgeDisjointTrees(StarTrees):
     a node off. R(tree l) = tree r(l), R the cycle rotation. Height floor(3n/2) + 1 = D_n + 2 for odd n, D_n + 3 for
     even n (measured for n = 3..10; the printed constant is illegible, and D_n + 2 is the least possible for n = 3..6).
     A node knows its own relative label only (see `parent_type`).
+
+    >>> trees = EdgeDisjointTrees(StarGraph(4))
+    >>> for tree in range(trees.count):
+    ...     print(*map(trees.topology.label, trees.path(23, tree)))
+    1234 2134 4132 3142 1342 2341 4321
+    1234 3214 2314 1324 4321
+    1234 4231 2431 3421 4321
     """
 
     title = "EDT"

@@ -13,6 +13,11 @@ class GreedyTree(StarTrees):
 
     A shortest-path tree of height floor(3(n-1)/2). A node knows its own relative label only. One faulty node or link
     cuts off the subtree below it.
+
+    >>> from emunode.topologies.star import StarGraph
+    >>> tree = GreedyTree(StarGraph(4))
+    >>> [tree.topology.label(rank) for rank in tree.path(23, 0)]
+    ['1234', '2134', '3124', '1324', '4321']
     """
 
     shortest = True
@@ -57,6 +62,14 @@ class CongestionTwoTrees(StarTrees):
     Every directed link is in at most two of the n-1 trees, and the paths share no node but r. Height D_n + n + gcd(n, i)
     - 2, D_n the diameter (lemma 5; erratum: 4 instead of 5 for n = 3, i = 2). A node knows its own relative label only;
     the types along p_i follow from n and i.
+
+    >>> from emunode.topologies.star import StarGraph
+    >>> trees = CongestionTwoTrees(StarGraph(4))
+    >>> for tree in range(trees.count):
+    ...     print(*map(trees.topology.label, trees.path(23, tree)))
+    1234 2134 3124 4123 1423 3421 4321
+    1234 3214 2314 4312 3412 1432 2431 3421 4321
+    1234 4231 3241 2341 4321
     """
 
     title = "the trees Lhat"

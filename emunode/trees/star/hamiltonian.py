@@ -138,6 +138,10 @@ class RotatedPaths(StarTrees):
 
     With p_c = n for every message, step 3 is the paper's rule 1, and every message waits for the one before; the changing
     symbol fills the gaps (erratum to table 1, "M times").
+
+    >>> tree = RotatedPaths(StarGraph(4))
+    >>> [tree.topology.label(rank) for rank in tree.path(23, 0)]
+    ['1234', '4231', '2431', '3421', '4321']
     """
 
     title = "the tree of rotated Hamiltonian paths"

@@ -19,6 +19,11 @@ class NecklaceTree(StarTrees):
 
     Erratum: the printed condition m(x) - m(parent) >= n-1 fails for one node (two for n = 3); an earlier step is the
     condition needed, and it holds. Not local: every node computes the same table of n! entries.
+
+    >>> from emunode.topologies.star import StarGraph
+    >>> tree = NecklaceTree(StarGraph(4))
+    >>> [tree.topology.label(rank) for rank in tree.path(23, 0)]
+    ['1234', '4231', '2431', '3421', '4321']
     """
 
     shortest = True

@@ -77,6 +77,16 @@ class RotatedTrees(Trees):
 
     Tseng and Sheu 1997 call R^i a dimension change (DC). If T has a local rule, all have one: a node rotates its own
     relative address back, applies the rule, and rotates the resulting port forward.
+
+    >>> from emunode.topologies.star import StarGraph
+    >>> from emunode.trees.star.greedy import GreedyTree
+    >>> trees = RotatedTrees(StarGraph(4), GreedyTree(StarGraph(4)))
+    >>> for tree in range(trees.count):
+    ...     print(*map(trees.topology.label, trees.path(23, tree)))
+    ...
+    1234 2134 3124 1324 4321
+    1234 3214 2314 1324 4321
+    1234 2134 3124 1324 4321
     """
 
     def __init__(self, star: StarGraph, tree: Trees) -> None:
