@@ -10,6 +10,7 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
+from emunode.runtime import collect_seldom, exit_at_once
 from emunode.stop_signals import STOP_SIGNALS
 
 INTERRUPTED = 130
@@ -27,7 +28,6 @@ def main() -> NoReturn:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Only here: until then the handlers above apply, and importing takes most of the time of a short command.
     from coordinator.cli.invoke import main as run_command_line  # noqa: PLC0415
-    from emunode.runtime import collect_seldom, exit_at_once  # noqa: PLC0415
 
     # A short run ends before: it creates 150,000 objects, mostly of modules that it imports only now.
     collect_seldom(200_000)

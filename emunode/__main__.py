@@ -9,6 +9,7 @@ import socket
 from ipaddress import IPv4Address
 
 from emunode import __version__
+from emunode.host.command import run
 from emunode.launched import JOIN_FILE, endpoint_of
 from emunode.model import ANY_HOST
 from emunode.runtime import TOKEN_VARIABLE, exit_at_once
@@ -23,9 +24,6 @@ def main(arguments: list[str] | None = None) -> int:
     4 otherwise: it could not join, links did not come up, a peer failed or the coordinator died.
     """
     parser, options = _parse(arguments)
-    # Only here: `--help` does without.
-    from emunode.host.command import run  # noqa: PLC0415
-
     return run(parser, options)
 
 

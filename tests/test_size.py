@@ -24,7 +24,7 @@ LIMITS: Final = {
     "tests": 373_600,
     "scripts": 45_300,
     "modules of the core": 494,
-    "late imports": 101,
+    "late imports": 55,
     "longest function of the command line": 115,
     "members of Algorithm": 73,
     "hooks of Feature": 28,
@@ -32,9 +32,11 @@ LIMITS: Final = {
 }
 """The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
-ONE_CALL: Final = {"modules entered": 98, "functions entered": 652, "own modules imported": 309}
+ONE_CALL: Final = {"modules entered": 98, "functions entered": 652, "own modules imported": 338}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time.
-652 functions and not 643: the losses come from the pass over the schedule that all others use, in small functions."""
+652 functions and not 643: the losses come from the pass over the schedule that all others use, in small functions.
+338 modules and not 309: networks of hosts, the loop for them and the pages stand at the top of what uses them, not in
+functions."""
 FOLDERS: Final = ("emunode", "coordinator", "scripts", "tests")
 
 

@@ -14,6 +14,7 @@ from coordinator.planning.placements.base import PLACEMENTS
 from coordinator.scenario.blocks import BLOCK_KINDS
 from coordinator.scenario.fault_sets import STRATEGIES
 from coordinator.scenario.fault_syntax import forms
+from coordinator.scenario.networks import load_topology
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.registry import RegisteredAlgorithm, registered, require_visitable
 from emunode.algorithms.registry import algorithms as registered_algorithms
@@ -141,8 +142,6 @@ def network_of_filter(topology: str | Topology | None) -> Topology | None:
     if topology is None or isinstance(topology, Topology):
         return topology
     if topology.startswith(f"{TableTopology.family}:"):
-        from coordinator.scenario.networks import load_topology  # noqa: PLC0415  # it imports pydantic
-
         return load_topology(topology)
     if ":" in topology:
         return parse_topology(topology)

@@ -18,6 +18,7 @@ from coordinator.planning.plan import make_plan
 from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.declared_network import Reading
 from coordinator.scenario.model import OPTIONS
+from coordinator.scenario.network_files import from_networkx, is_network_file, to_networkx
 from coordinator.scenario.networks import PREFIX, hold_network, load_topology
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
@@ -87,8 +88,6 @@ class BaseNetwork:
         Nodes have their `rank`, and `switch` where they only forward; links have the `ports` at their ends, first the port
         of the lower rank. Attributes from a file are kept.
         """
-        from coordinator.scenario.network_files import to_networkx  # noqa: PLC0415  # it imports networkx
-
         return to_networkx(self.topology)
 
     def algorithms(self, collective: str | None = None) -> list[str]:
@@ -239,14 +238,10 @@ def topology_of(source: Source, name: str | None = None, **reading: Unpack[Readi
         return _named(fspath(source), **reading)
     if not all(hasattr(source, method) for method in ("nodes", "edges", "is_directed")):
         raise ScenarioError("topology", source, "expected a name, the path of a file, a networkx graph, or a Topology")
-    from coordinator.scenario.network_files import from_networkx  # noqa: PLC0415  # it imports networkx
-
     return from_networkx(source, name, **reading)
 
 
 def _named(text: str, **reading: Unpack[Reading]) -> Topology:
-    from coordinator.scenario.network_files import is_network_file  # noqa: PLC0415  # it imports networkx
-
     if text.startswith(PREFIX) or is_network_file(text):
         return load_topology(f"{PREFIX}{Path(text.removeprefix(PREFIX)).absolute()}", **reading)
     return parse_topology(text)

@@ -7,6 +7,7 @@ from coordinator.annexes import annex_function
 from coordinator.scenario.declared_network import AS_DECLARED
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
 from coordinator.scenario.named import name_values
+from coordinator.scenario.networks import load_topology
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
 from coordinator.scenario.schedule_text import with_schedule
@@ -54,8 +55,6 @@ def _held(data: object, values: Mapping[str, object], leaves: object) -> str:
     the contribution.
     """
     import numpy as np  # noqa: PLC0415  # few programs give arrays
-
-    from coordinator.scenario.networks import load_topology  # noqa: PLC0415
 
     hold: Callable[..., str] = annex_function("hold arrays as contributions")
 

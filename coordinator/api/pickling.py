@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from coordinator.scenario.network_files import network_document, network_from
 from coordinator.scenario.networks import hold_network
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.model import Plugin
@@ -19,8 +20,6 @@ def keep_topology(topology: Topology) -> KeptTopology:
     """Return the values that a topology can be made from again."""
     if not isinstance(topology, TableTopology):
         return topology.name
-    from coordinator.scenario.network_files import network_document  # noqa: PLC0415  # only for networks from files
-
     return network_document(topology)
 
 
@@ -28,8 +27,6 @@ def restore_topology(kept: KeptTopology) -> Topology:
     """Return the topology that was kept; this process then knows a topology from a file by its name and digest."""
     if isinstance(kept, str):
         return parse_topology(kept)
-    from coordinator.scenario.network_files import network_from  # noqa: PLC0415  # as in `keep_topology`
-
     topology = network_from(kept)
     hold_network(topology)
     return topology

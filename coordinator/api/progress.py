@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
+from coordinator.api.console import PlainConsole
 from emunode.terminal import say
 
 if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
@@ -81,8 +82,6 @@ def _in_notebook(title: str) -> "Iterator[Progress]":
 def on_stderr(title: str) -> "Iterator[Progress]":
     """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most."""
     if may_have_styles(sys.stderr):
-        from coordinator.api.console import PlainConsole  # noqa: PLC0415  # most calls of the API show nothing
-
         errors = PlainConsole(stderr=True)
         if errors.is_terminal:
             with errors.status(title) as status:

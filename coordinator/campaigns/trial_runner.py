@@ -15,9 +15,11 @@ from coordinator.execution.drive import CLOSE_SECONDS, ExecutionResult, run_time
 from coordinator.history.journal import sorted_records
 from coordinator.networks.base import Network
 from coordinator.networks.registry import make_stepped_network
+from coordinator.networks.timed import TimedMemoryNetwork, predict
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted
+from coordinator.results.faults_in_steps import in_steps
 from coordinator.results.latency import completion_seconds
 from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.model import Scenario, knowledge_of
@@ -182,9 +184,6 @@ class TrialRunner:
     async def _timed(self, plan: Plan) -> TrialResult:
         """Run one trial under the timed clock, in memory, where no packet is late."""
         # They import the networks of hosts and polars; trials in lock-step need neither.
-        from coordinator.networks.timed import TimedMemoryNetwork, predict  # noqa: PLC0415
-        from coordinator.results.faults_in_steps import in_steps  # noqa: PLC0415
-
         execution, rows, network = ExecutionResult(), TrialRows(), TimedMemoryNetwork(plan)
         timetable = await predict(plan, lambda *_: None)
         await run_timed(plan, network, timetable, rows, execution, lambda *_: None)

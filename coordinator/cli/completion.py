@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from coordinator.cli.app import app
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag
 from emunode.terminal import say
@@ -21,9 +22,6 @@ def install_completion(
     json: JsonFlag = False,
 ) -> None:
     """Install shell completion."""
-    # Only here: `app` imports this module by name, and the script is generated from all commands of `app`.
-    from coordinator.cli.app import app  # noqa: PLC0415
-
     written = app.install_completion(shell=shell, output=out, add_to_startup=startup and out is None)
     if json:
         print_json({"written": str(written)})

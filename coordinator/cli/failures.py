@@ -1,16 +1,14 @@
 """Errors as messages, as JSON records and as exit statuses."""
 
 import contextlib
-import sys
 import traceback
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+
+from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
 from coordinator.cli.documents import print_json
 from emunode.errors import EmulatorError, FaultError, RuleError, ScenarioError
 from emunode.terminal import say
-
-if TYPE_CHECKING:
-    from cyclopts import CycloptsError
 
 INTERNAL = "internal error: "
 
@@ -31,10 +29,9 @@ def report_error(error: BaseException, as_json: bool) -> int:
 
 def describe(error: BaseException) -> tuple[str, int]:
     """Return the message of an error and its exit status."""
-    # A command line that cyclopts does not parse raises none of its errors.
-    if "cyclopts" in sys.modules and (usage := _usage_error(error)):
-        return usage, 2
     match error:
+        case CycloptsError():
+            return _usage_error(error), 2
         case ScenarioError():
             return str(error), error.exit_status
         case KeyboardInterrupt():
@@ -66,22 +63,14 @@ def _record(error: BaseException, message: str) -> dict[str, object]:
     return record
 
 
-def _usage_error(error: BaseException) -> str:
-    """Return the message of an error of cyclopts; empty for other errors."""
-    from cyclopts import CycloptsError  # noqa: PLC0415  # see `describe`
-
-    if not isinstance(error, CycloptsError):
-        return ""
+def _usage_error(error: CycloptsError) -> str:
+    """Return the message of cyclopts, and where the flags are listed."""
     command = " ".join(["coordinator", *(error.command_chain or ())])
     return f"{_usage_message(error)}\n  see `{command} --help`"
 
 
-def _usage_message(error: "CycloptsError") -> str:
+def _usage_message(error: CycloptsError) -> str:
     """Return the message of cyclopts; for an abbreviated flag, the flags that begin with it."""
-    from difflib import get_close_matches  # noqa: PLC0415  # see `describe`
-
-    from cyclopts import UnknownOptionError, UnusedCliTokensError  # noqa: PLC0415
-
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"Unexpected argument: {' '.join(error.unused_tokens)}. Options have names: --option VALUE"
     if isinstance(error, UnknownOptionError):

@@ -2,6 +2,7 @@
 
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import JsonFlag, as_command
+from coordinator.cli.plan_output import print_plan
 
 
 def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: JsonFlag = False) -> int:
@@ -13,8 +14,6 @@ def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: Js
       coordinator plan --topology star:9 --collective broadcast --algorithm edt
       coordinator plan scenario.toml --driver memory --json
     """
-    from coordinator.cli.plan_output import print_plan  # noqa: PLC0415  # `--help` does without
-
     return print_plan(scenario, flags, json)
 
 

@@ -1,15 +1,23 @@
 """`coordinator run`."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from coordinator.annexes import annex_function
+from coordinator.cli.given import scenario_from, seconds_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
 from coordinator.cli.output import PageFlags, PageParameters, RunOutput, RunOutputFlags, as_command
+from coordinator.live.opening import WATCH_SECONDS, metrics_target, open_listener, watched_plan
+from coordinator.planning.feasibility import needs_own_network, require_possible, tracking_exceeded, warning
+from coordinator.planning.namespace import enter_own_network
+from coordinator.planning.plan import make_plan
 from coordinator.scenario.drivers import join_defaults
+from emunode.errors import ScenarioError
+from emunode.runtime import single_threaded_imports
+from emunode.terminal import say
 
 
 def run(
@@ -53,9 +61,63 @@ def run(
         alone = not (scenario or join_seconds or origin or others - {"json"})
         status: int = annex_function("run --order")(order, flags, alone=alone, as_json="json" in others)
         return status
-    from coordinator.cli.execute import run_scenario  # noqa: PLC0415  # `--help` does without
-
     return run_scenario(scenario, flags, join_seconds, page or PageFlags(), output or RunOutput(), origin)
+
+
+def run_scenario(
+    file: Path | None,
+    flags: Any,
+    join_seconds: str | None,
+    page: PageFlags,
+    output: RunOutput,
+    branch: str | None = None,
+) -> int:
+    """Run the scenario in a file and flags, show the result and return the exit status; for the rest see `run_plan`.
+
+    `branch` is RUN@STEP: the step of a stored run that the run continues.
+    """
+    timeout, port = _page_options(page)
+    origin = None
+    if branch is None:
+        wanted = scenario_from(file, flags)
+    else:
+        from coordinator.cli.branch import branch_from  # noqa: PLC0415  # it imports the verification of runs
+
+        origin, wanted = branch_from(branch, file, flags)
+    plan = watched_plan(wanted) if page.watch else make_plan(wanted)
+    if join_seconds is not None:
+        if not plan.hosts:
+            raise ScenarioError("join_seconds", join_seconds, "the memory driver has no hosts; leave it out")
+        plan = replace(plan, join_seconds=seconds_from("join_seconds", join_seconds))
+    require_possible(plan)
+    if large := warning(plan):
+        say(f"warning: {large}", err=True)
+    # Before the process moves to a network of its own, out of reach of other programs.
+    listener = open_listener(port) if page.watch else None
+    metrics = None if output.metrics is None else metrics_target(output.metrics)
+    if needs_own_network(plan):
+        if plan.scenario.netns == "auto":
+            say(
+                f"{plan.topology.title}: {tracking_exceeded(plan)}; moving to a network namespace of its own",
+                err=True,
+            )
+        enter_own_network()
+    # Not before: polars starts threads when it is imported, and only a process with one thread can move.
+    with single_threaded_imports():
+        from coordinator.cli.execute import run_plan  # noqa: PLC0415  # and it takes half of the time of a run
+
+    return run_plan(plan, output, None if listener is None else (listener, timeout), metrics, origin)
+
+
+def _page_options(page: PageFlags) -> tuple[float, int]:
+    """Return the seconds that a watched run may be paused, and the port of its page, 0 for a free port."""
+    timeout, port = page.watch_timeout, page.watch_port
+    for name, value in (("watch_timeout", timeout), ("watch_port", port)):
+        if value is not None and not page.watch:
+            raise ScenarioError(name, value, "only a run with --watch has a page; add it, or leave this out")
+    if port is not None and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ScenarioError("watch_port", port, "expected a port from 1 to 65535")
+    return WATCH_SECONDS if timeout is None else seconds_from("watch_timeout", timeout), int(port or 0)
 
 
 run_command = as_command(run)

@@ -5,22 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import polars as pl
+import trio
 
 from coordinator.execution.event_loop import RunLoop
 from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
 from coordinator.networks.base import Network, Progress, StepResult
+from coordinator.networks.timed import Timed, predict
 from coordinator.planning.plan import Plan
 from coordinator.results.reasons import INTERRUPTED, STEP_LIMIT
 from emunode.engine.rank_set import AlteredCopy, KeptResult
 from emunode.errors import DeadlineError, EmulatorError, RuleError, RunError
 from emunode.model import Step
-
-if TYPE_CHECKING:
-    from coordinator.networks.timed import Timed
 
 REFUSALS = (OSError, pl.exceptions.ComputeError)
 """Exceptions for errors of the operating system such as a full disk; Polars raises the second for Parquet files."""
@@ -83,7 +82,7 @@ class Steering(Protocol):
 
 async def drive(
     plan: Plan,
-    network: "Network | Timed",
+    network: Network | Timed,
     journal: Journal,
     progress: Progress,
     loop: RunLoop,
@@ -123,7 +122,7 @@ async def drive(
 
 async def _open_and_step(
     plan: Plan,
-    network: "Network | Timed",
+    network: Network | Timed,
     journal: Journal,
     execution: ExecutionResult,
     progress: Progress,
@@ -133,8 +132,6 @@ async def _open_and_step(
     try:
         if plan.scenario.clock == "timed":
             # Before the network opens: the hosts need the timetable to begin.
-            from coordinator.networks.timed import predict  # noqa: PLC0415  # it imports the networks of hosts
-
             execution.timetable = await predict(plan, progress)
         await network.open(progress)
         execution.links_opened = network.links_opened
@@ -216,8 +213,6 @@ async def take_steps(
 
 async def _wait_for_step(network: Network, steering: Steering, step: Step) -> str | None:
     """Wait like `Steering.before_step`; raises the error of a network that fails meanwhile: a pause may last for hours."""
-    import trio  # noqa: PLC0415  # a run without steering does without an event loop
-
     failures: list[EmulatorError] = []
 
     async def watch() -> None:

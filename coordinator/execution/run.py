@@ -10,10 +10,13 @@ from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, dri
 from coordinator.execution.event_loop import DirectLoop, RunLoop
 from coordinator.execution.sinks import FinishedRun, Result_co, Sink
 from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.execution.trio_loop import TrioLoop
 from coordinator.history.journal import Journal, Observe
 from coordinator.history.stored.version import VERSION_KEY
 from coordinator.networks.base import Network, Progress, needs_threads
+from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.registry import make_network
+from coordinator.networks.timed import Timed
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
@@ -30,7 +33,6 @@ from emunode.topologies.table import TableTopology
 
 if TYPE_CHECKING:
     from coordinator.history.result_array import ResultArray
-    from coordinator.networks.timed import Timed
 
 
 def run(
@@ -84,12 +86,9 @@ def run(
         guards.close()
         # After `finish` there is nothing left to remove.
         sink.close()
-        if network is not None and plan.hosts:
-            from coordinator.networks.host_network import HostNetwork  # noqa: PLC0415  # a run in memory does without
-
-            if isinstance(network, HostNetwork):
-                # Hosts under a supervisor receive the reason only after the files are complete.
-                network.dismiss(problem)
+        if isinstance(network, HostNetwork):
+            # Hosts under a supervisor receive the reason only after the files are complete.
+            network.dismiss(problem)
     return result
 
 
@@ -97,8 +96,6 @@ def _loop_for(plan: Plan, stop: InterruptGuard, steering: Steering | None) -> Ru
     """Return a loop that executes a run of this plan."""
     if not (plan.hosts or plan.scenario.clock == "timed" or steering is not None or needs_threads(plan)):
         return DirectLoop(stop)
-    from coordinator.execution.trio_loop import TrioLoop  # noqa: PLC0415  # other runs do without the import
-
     return TrioLoop(stop)
 
 

@@ -19,6 +19,8 @@ from coordinator.history.journal import FILE, Journal, Observe
 from coordinator.history.run_directory import RunDirectory, last_events
 from coordinator.history.run_index import index_folder, write_index
 from coordinator.planning.plan import Plan
+from coordinator.reports.index_page import index_page
+from coordinator.reports.run_report import write_report
 from coordinator.results.claims import Judged, Judgement, Verdict
 from coordinator.results.conclude import Conclusion
 from coordinator.scenario.networks import stored_scenario
@@ -263,8 +265,6 @@ def _list(directory: RunDirectory) -> str | None:
     folder = index_folder(directory.final.absolute())
     if folder is None:
         return None
-    from coordinator.reports.index_page import index_page  # noqa: PLC0415  # as the report
-
     try:
         write_index(folder, index_page)
     except RunError as error:
@@ -277,8 +277,6 @@ def _draw(directory: RunDirectory) -> str | None:
     words.
     """
     try:
-        from coordinator.reports.run_report import write_report  # noqa: PLC0415  # spares every other command its imports
-
         write_report(directory.path, name=directory.final.name, thorough=False, own=True)
     except Exception as error:
         described = f"{type(error).__name__}: {error}"

@@ -5,12 +5,11 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+import trio
 
 from emunode.stop_signals import STOP_SIGNALS
-
-if TYPE_CHECKING:
-    import trio
 
 
 class StopRequest:
@@ -96,13 +95,11 @@ class InterruptGuard:
         if self.requested:
             function()
 
-    def cancels(self, scope: "trio.CancelScope", before: Callable[[], None] = lambda: None) -> None:
+    def cancels(self, scope: trio.CancelScope, before: Callable[[], None] = lambda: None) -> None:
         """Call `before` and cancel this scope on a signal, from now on; at once if a signal has come before.
 
         `before` is called in the signal handler, also while the event loop is blocked.
         """
-        import trio  # noqa: PLC0415  # work without an event loop does without its import
-
         token = trio.lowlevel.current_trio_token()
 
         def cancel() -> None:

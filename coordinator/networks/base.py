@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple
 
+import trio
+
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy, KeptResult, results_of
@@ -61,23 +63,12 @@ class Network(Protocol):
         """Take everything down; safe after a failure at any point, and fast."""
 
 
-# Imports of trio stand in functions: a short run in memory does without an event loop, whose import takes a seventh of its
-# processor time.
-
-
-async def trio_checkpoint() -> None:
-    """Execute a checkpoint of trio."""
-    from trio.lowlevel import checkpoint  # noqa: PLC0415
-
-    await checkpoint()
-
-
 class MemoryNetwork:
     """The memory driver: the memory engine behind the interface of networks."""
 
     links_opened = 0
 
-    def __init__(self, plan: Plan, checkpoint: Checkpoint = trio_checkpoint) -> None:
+    def __init__(self, plan: Plan, checkpoint: Checkpoint = trio.lowlevel.checkpoint) -> None:
         """Prepare a network. `checkpoint` is awaited before each step; a network that `needs_threads` runs within trio."""
         self._plan = plan
         self._checkpoint = checkpoint
@@ -103,10 +94,8 @@ class MemoryNetwork:
         return list(results_of(self._plan.algorithm))
 
     async def failure(self) -> EmulatorError:
-        from trio import sleep_forever  # noqa: PLC0415
-
         # Nothing of this network can fail between its steps.
-        await sleep_forever()
+        await trio.sleep_forever()
 
     async def reset(self, plan: Plan) -> None:
         self._plan = plan
@@ -117,9 +106,7 @@ class MemoryNetwork:
         if not needs_threads(self._plan):
             await self._checkpoint()
             return function(*arguments)
-        from trio.to_thread import run_sync  # noqa: PLC0415
-
-        return await run_sync(function, *arguments, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
     async def close(self) -> None:
         self._plan.algorithm.close()

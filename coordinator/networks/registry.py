@@ -1,35 +1,31 @@
-"""From a plan to its network: the driver and the clock decide.
-
-Networks of hosts and of the timed clock are imported when a plan needs them: they take a tenth of a second.
-"""
+"""From a plan to its network: the driver and the clock decide."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
-from coordinator.networks.base import Checkpoint, MemoryNetwork, Network, trio_checkpoint
+import trio
+
+from coordinator.networks.base import Checkpoint, MemoryNetwork, Network
+from coordinator.networks.host_network import HostNetwork
+from coordinator.networks.timed import Timed, TimedHostNetwork, TimedMemoryNetwork
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
 
 if TYPE_CHECKING:
     from coordinator.networks.launchers.base import Launch
-    from coordinator.networks.timed import Timed
 
 
-def make_network(plan: Plan, log: TextIO, checkpoint: Checkpoint = trio_checkpoint) -> "Network | Timed":
+def make_network(plan: Plan, log: TextIO, checkpoint: Checkpoint = trio.lowlevel.checkpoint) -> Network | Timed:
     """Return the network of a plan; hosts that this process starts write to `log`, steps in memory await `checkpoint`."""
     if plan.scenario.clock != "timed":
         return make_stepped_network(plan, log, checkpoint)
-    from coordinator.networks.timed import TimedHostNetwork, TimedMemoryNetwork  # noqa: PLC0415
-
     return TimedHostNetwork(plan, make_launch(plan, log)) if plan.hosts else TimedMemoryNetwork(plan)
 
 
-def make_stepped_network(plan: Plan, log: TextIO, checkpoint: Checkpoint = trio_checkpoint) -> Network:
+def make_stepped_network(plan: Plan, log: TextIO, checkpoint: Checkpoint = trio.lowlevel.checkpoint) -> Network:
     """Return the network of a plan that runs in lock-step."""
     if not plan.hosts:
         return MemoryNetwork(plan, checkpoint)
-    from coordinator.networks.host_network import HostNetwork  # noqa: PLC0415
-
     return HostNetwork(plan, make_launch(plan, log))
 
 

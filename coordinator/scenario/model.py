@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from coordinator.annexes import require_installed
+from coordinator.history.stored.reading import read_toml
 from coordinator.scenario.added_options import ADDED, TAKEN, AddedOptions
 from coordinator.scenario.drivers import DRIVERS, driver_name
 from coordinator.scenario.durations import format_duration, parse_duration
@@ -487,8 +488,6 @@ def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, objec
 
 def read_scenario(path: Path) -> dict[str, object]:
     """Return the values of a scenario file, not validated yet."""
-    from coordinator.history.stored.reading import read_toml  # noqa: PLC0415  # a scenario of flags does without TOML
-
     try:
         return read_toml(path)
     except OSError as error:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from coordinator.annexes.numbers.options import NumberOptions
+from coordinator.annexes.numbers.orders import fold_trees
+from coordinator.annexes.numbers.price import make_price
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, Metric, ResolvedRun
 from coordinator.scenario.model import DEFAULT_BYTES, MOST_BYTES, OnFailure, Scenario
 from emunode.algorithms.base import Algorithm
@@ -195,8 +197,6 @@ def trees_of(algorithm: Algorithm) -> "FoldTrees | None":
     """Return the fold trees of an algorithm; None for a run with too many, or if the algorithm does not state them."""
     if not algorithm.states_order:
         return None
-    from coordinator.annexes.numbers.orders import fold_trees  # noqa: PLC0415  # only runs with numbers need it
-
     blocks = len(algorithm.block_owners) * algorithm.spec.messages * algorithm.segments_per_message
     if blocks * algorithm.topology.order > MOST_CERTIFIED:
         return None
@@ -209,8 +209,6 @@ def trees_of(algorithm: Algorithm) -> "FoldTrees | None":
 
 def price_of(algorithm: Algorithm) -> "Price | None":
     """Return the price of an order of additions; None for a run with too many trees."""
-    from coordinator.annexes.numbers.price import make_price  # noqa: PLC0415  # only the fixed order needs it
-
     trees = trees_of(algorithm)
     return None if trees is None else make_price(algorithm, trees)
 

@@ -2,6 +2,7 @@
 
 from markupsafe import Markup
 
+from coordinator.annexes.numbers.feature import trees_of
 from coordinator.annexes.numbers.tree_picture import tree_picture
 from coordinator.reports.pages import fragment
 from coordinator.reports.panels.base import Report
@@ -32,8 +33,6 @@ def tree_drawing(report: Report) -> str | None:
     """Draw the fold tree of the first element of a sum of real numbers; None for other runs, and for large trees."""
     if not isinstance(report.data.get("distinct_trees"), int):
         return None
-    from coordinator.annexes.numbers.feature import trees_of  # noqa: PLC0415  # it imports numpy
-
     try:
         found = None if report.data.plan is None else trees_of(report.data.plan.algorithm)
     except EmulatorError:

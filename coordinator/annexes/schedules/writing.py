@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import polars as pl
+
 from coordinator.annexes.schedules.base import HopTimetable, RefusedScheduleError, ScheduleFile, TimedHop
 from coordinator.annexes.schedules.chakra_writer import chakra_traces
 from coordinator.annexes.schedules.forestcoll_writer import forestcoll_lines
@@ -111,8 +113,6 @@ def write_chakra(plan: ResolvedRun, path: Path) -> WrittenSchedule:
 
 def write_goal(plan: ResolvedRun, path: Path) -> WrittenSchedule:
     """Write the packets of the schedule of a plan as GOAL text. Raises ScenarioError."""
-    import polars as pl  # noqa: PLC0415  # other formats do without
-
     schedule = fixed_schedule(plan.algorithm)
     names = ("step", "sender", "receiver")
     rows = pl.DataFrame({**{name: getattr(schedule, name) for name in names}, "bytes": schedule.size})

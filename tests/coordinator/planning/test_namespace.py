@@ -119,7 +119,7 @@ def test_a_run_that_moves_to_a_namespace_prints_the_reason(
     moved: list[bool] = []
     monkeypatch.setattr(machine, "tracked_connections", lambda: (100, 130))
     monkeypatch.setattr(namespace, "unavailable_reason", lambda: None)
-    monkeypatch.setattr("coordinator.cli.execute.enter_own_network", lambda: moved.append(True))
+    monkeypatch.setattr("coordinator.cli.run.enter_own_network", lambda: moved.append(True))
     ended = call("run --out run", *flags(**FLOOD))
     assert ended.status == 0
     assert moved == [True]
