@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from coordinator.features import journals
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
 from coordinator.features.timing import bound_on_packets, control_packet, longest_news
 from coordinator.scenario.durations import format_duration
@@ -106,19 +107,14 @@ class AgreementFeature(Feature):
         return () if settings_of(run).shrink else None
 
     def rows(self, run: ResolvedRun) -> "pl.Expr":
-        from coordinator.features.journals.rows import IS_CONTROL, IS_NEWS, IS_REPETITION, IS_REPORT  # noqa: PLC0415
-
-        return IS_REPORT | (IS_CONTROL & (IS_NEWS | IS_REPETITION))
+        rows = journals.rows
+        return rows.IS_REPORT | (rows.IS_CONTROL & (rows.IS_NEWS | rows.IS_REPETITION))
 
     def reports(self, run: ResolvedRun) -> "pl.Expr":
-        from coordinator.features.journals.rows import IS_REPORT  # noqa: PLC0415
-
-        return IS_REPORT
+        return journals.rows.IS_REPORT
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
-        from coordinator.features.journals.repetition import judge  # noqa: PLC0415
-
-        return judge(run, settings_of(run), evidence)
+        return journals.repetition.judge(run, settings_of(run), evidence)
 
     def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:
         """Yield a line for each decision on failures that stands at the end, and one about the last repetition."""

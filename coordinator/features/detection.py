@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
+from coordinator.features import journals
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_news, longest_packet
 from coordinator.scenario.durations import format_duration
@@ -82,31 +83,26 @@ class DetectionFeature(Feature):
             yield BrokenAssumption(Assumption.NO_WRONG_SUSPICION, why)
 
     def rows(self, run: ResolvedRun) -> "pl.Expr":
-        from coordinator.features.journals.rows import IS_CONTROL, IS_SIGN, WITHHELD  # noqa: PLC0415
-
-        return WITHHELD | (IS_CONTROL & IS_SIGN)
+        rows = journals.rows
+        return rows.WITHHELD | (rows.IS_CONTROL & rows.IS_SIGN)
 
     def suspicions(self, run: ResolvedRun) -> StepDetection:
         assert run.spec.detection is not None
         return StepDetection(run.topology, run.spec.seed, run.spec.detection, run.topology.ranks())
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
-        from coordinator.features.journals import detection  # noqa: PLC0415
-
         times = evidence.timetable
         if times is not None and times.events is not None:
-            return Findings(detection.timed_detection_metrics(run, evidence.journal, times))
-        return Findings(detection.detection_metrics(run, evidence.journal))
+            return Findings(journals.detection.timed_detection_metrics(run, evidence.journal, times))
+        return Findings(journals.detection.detection_metrics(run, evidence.journal))
 
     def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
-        from coordinator.features.journals.detection import detection_violations  # noqa: PLC0415
-
-        return detection_violations(run, evidence.journal, evidence.timetable)
+        return journals.detection.detection_violations(run, evidence.journal, evidence.timetable)
 
     def files(self, run: ResolvedRun, timetable: "Timetable") -> Mapping[str, Sequence[Mapping[str, object]]]:
-        from coordinator.features.journals.detection import suspicion_records  # noqa: PLC0415
-
-        return {} if timetable.events is None else {"suspicions": suspicion_records(run, timetable.events.suspicions)}
+        if timetable.events is None:
+            return {}
+        return {"suspicions": journals.detection.suspicion_records(run, timetable.events.suspicions)}
 
 
 def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) -> None:

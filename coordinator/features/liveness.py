@@ -15,6 +15,7 @@ rule and what it waits for (`journals.waits`).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator.features import journals
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
 from coordinator.features.liveness_options import LivenessOptions
 from coordinator.features.reliable import last_data_step, links_of, most_segments, round_trip
@@ -86,18 +87,16 @@ class LivenessFeature(Feature):
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         if not run.faults:
             return Findings()
-        from coordinator.features.journals.waits import settled_at, waits  # noqa: PLC0415
-
         metrics: dict[str, Metric] = {"waiting_nodes": len(evidence.unserved)}
         calm = calm_from(run)
-        last = settled_at(run, evidence)
+        last = journals.waits.settled_at(run, evidence)
         if calm is not None and last is not None:
             if calm.seconds:
                 metrics["settling_seconds"] = max(0, last - calm.start) / NANO
             else:
                 # The step when the faults are over is the first one of the rest.
                 metrics["settling_steps"] = max(0, last - calm.start + 1)
-        found = waits(run, evidence) if evidence.unserved and evidence.explained else ()
+        found = journals.waits.waits(run, evidence) if evidence.unserved and evidence.explained else ()
         return Findings(metrics, {"waiting": [each.record() for each in found]} if found else {})
 
     def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from coordinator.features import journals
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
@@ -95,19 +96,13 @@ class ReliableFeature(Feature):
             yield BrokenAssumption(Assumption.SENT_ONCE, why, bounds_hold=all_port)
 
     def rows(self, run: ResolvedRun) -> "pl.Expr":
-        from coordinator.features.journals.rows import IS_ANSWER, IS_CONTROL  # noqa: PLC0415
-
-        return IS_CONTROL & IS_ANSWER
+        return journals.rows.IS_CONTROL & journals.rows.IS_ANSWER
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
-        from coordinator.features.journals.reliable import reliable_metrics  # noqa: PLC0415
-
-        return Findings(reliable_metrics(links_of(run), evidence.journal))
+        return Findings(journals.reliable.reliable_metrics(links_of(run), evidence.journal))
 
     def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
-        from coordinator.features.journals.reliable import reliable_violations  # noqa: PLC0415
-
-        return reliable_violations(run, links_of(run), evidence.journal, evidence.timetable)
+        return journals.reliable.reliable_violations(run, links_of(run), evidence.journal, evidence.timetable)
 
 
 def links_of(run: ResolvedRun) -> ReliableLinks:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator.features import reliable
+from coordinator.features import journals, reliable
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
 from coordinator.features.liveness_options import LivenessOptions
 from coordinator.scenario.durations import format_duration
@@ -66,14 +66,10 @@ class RepairFeature(Feature):
             yield BrokenAssumption(Assumption.NOTHING_OVERDUE, why, bounds_hold=True)
 
     def rows(self, run: ResolvedRun) -> "pl.Expr | None":
-        from coordinator.features.journals.rows import IS_REQUEST  # noqa: PLC0415
-
-        return IS_REQUEST
+        return journals.rows.IS_REQUEST
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
-        from coordinator.features.journals.repair import repair_metrics  # noqa: PLC0415
-
-        return Findings(repair_metrics(run, evidence.journal, evidence.timetable))
+        return Findings(journals.repair.repair_metrics(run, evidence.journal, evidence.timetable))
 
     def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:
         """Yield the cost of the repair in a run with faults."""
@@ -94,9 +90,7 @@ class RepairFeature(Feature):
         yield f"repaired by {run.spec.repair.rule}: {', '.join(counts)}{recovery}"
 
     def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
-        from coordinator.features.journals.repair import repair_violations  # noqa: PLC0415
-
-        return repair_violations(run, evidence.journal, evidence.timetable)
+        return journals.repair.repair_violations(run, evidence.journal, evidence.timetable)
 
 
 def repair_of(scenario: Scenario) -> Repair | None:

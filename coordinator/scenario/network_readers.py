@@ -12,8 +12,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-import numpy as np
-
 from coordinator.scenario.declared_network import DeclaredNetwork
 from emunode.topologies.table import MAX_LINKS, MAX_NODES
 
@@ -316,6 +314,8 @@ def read_graph6(data: bytes) -> DeclaredNetwork:
         raise ValueError(f"{order:,} nodes are too many for graph6; at most {MAX_DENSE_NODES:,}: use sparse6")
     if len(rest) != -(-pairs // 6):
         raise ValueError(f"{order} nodes need {-(-pairs // 6)} bytes after their number, found {len(rest)}")
+    import numpy as np  # noqa: PLC0415  # it starts threads, and every plan imports this module
+
     sixes = np.frombuffer(rest, dtype=np.uint8) - 63
     bits = np.unpackbits(sixes[:, None], axis=1)[:, 2:].reshape(-1)[:pairs]
     at = np.flatnonzero(bits)

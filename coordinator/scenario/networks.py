@@ -14,6 +14,8 @@ from weakref import WeakValueDictionary
 
 from coordinator.scenario.declared_network import AS_DECLARED, Reading
 from coordinator.scenario.model import OPTIONS, Scenario, dump_scenario
+from coordinator.scenario.network_files import read_network, write_network
+from coordinator.scenario.network_readers import READERS
 from coordinator.scenario.plugins import absolute_plugins, keep_plugins
 from coordinator.scenario.reach import FILE
 from emunode.errors import ScenarioError
@@ -69,8 +71,6 @@ def _refuse_path(name: str) -> None:
     """Raise ScenarioError for the path of a file without `file:`, so that its suffix is explained and not the families."""
     if ":" in name or not Path(name).suffix:
         return
-    from coordinator.scenario.network_readers import READERS  # noqa: PLC0415  # see `_read`
-
     suffix = Path(name).suffix.lower()
     if suffix in READERS:
         raise ScenarioError("topology", name, f"a network from a file is named {PREFIX}{name}")
@@ -82,9 +82,6 @@ def _refuse_path(name: str) -> None:
 @lru_cache(8)
 def _read(path: Path, _changed: int, _size: int, **reading: Unpack[Reading]) -> TableTopology:
     """Return a network file, read once as long as it does not change."""
-    # networkx is imported with the readers, and most scenarios do not name a file.
-    from coordinator.scenario.network_files import read_network  # noqa: PLC0415
-
     began = time.perf_counter()
     topology = read_network(path, **reading)
     topology.read_seconds = time.perf_counter() - began
@@ -121,8 +118,6 @@ def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[
     """Write a network from a file into `folder`; returns the values of a scenario there that name it."""
     if not isinstance(topology, TableTopology):
         return {}
-    from coordinator.scenario.network_files import write_network  # noqa: PLC0415  # see `_read`
-
     write_network(folder / file, topology)
     return {"topology": PREFIX + file, "network_sha256": topology.sha256, **AS_DECLARED}
 

@@ -1,1 +1,27 @@
-"""Protocols in a journal: their cost, and the hops that they rule out. Imported on use: polars takes as long as a plan."""
+"""Protocols in a journal: their cost, and the hops that they rule out.
+
+The features of the nodes reach polars and numpy through here alone, `journals.detection.suspicion_records`: a module is
+imported when it is first named. Every plan needs the features, but polars takes as long to import as a plan, and starts
+threads: a process with threads cannot move to a network of its own (`enter_own_network`).
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from coordinator.features.journals import detection as detection
+    from coordinator.features.journals import reliable as reliable
+    from coordinator.features.journals import repair as repair
+    from coordinator.features.journals import repetition as repetition
+    from coordinator.features.journals import rows as rows
+    from coordinator.features.journals import waits as waits
+
+MODULES: Final = ("detection", "reliable", "repair", "repetition", "rows", "waits")
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a module of this folder."""
+    if name not in MODULES:
+        raise AttributeError(f"{__name__} has no module {name}")
+    return import_module(f"{__name__}.{name}")
