@@ -70,7 +70,7 @@ def run_plan(
     else:
         show_result(result.plan, result, every_claim=output.claims)
     if isinstance(metrics, Path):
-        _write_metrics(observer, metrics)
+        write_metrics(metrics, metrics_text(observer))
     if output.open and not result.report_error:
         _open(result.path / REPORT)
     return 130 if result.execution.interrupted else result.exit_status
@@ -86,10 +86,6 @@ def _show_progress(observer: RunObserver, stack: contextlib.ExitStack, *, viewed
 def _serve_metrics(observer: RunObserver, listener: socket.socket, stack: contextlib.ExitStack) -> None:
     server = stack.enter_context(MetricsServer(listener, lambda: metrics_text(observer)))
     say(f"{observer.plan.topology.title}: metrics at {server.url}", err=True, flush=True)
-
-
-def _write_metrics(observer: RunObserver, path: Path) -> None:
-    write_metrics(path, metrics_text(observer))
 
 
 def _open(report: Path) -> None:

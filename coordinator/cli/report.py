@@ -1,4 +1,4 @@
-"""`coordinator report`."""
+"""`coordinator report`, and the pages that `coordinator open` shows."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,10 @@ from coordinator.api.contradictions import contradictions_named
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
+from coordinator.history.run_directory import RUNS
+from coordinator.history.run_index import REPORT, read_runs, write_index
 from coordinator.reports.data import find_run
+from coordinator.reports.index_page import index_page
 from coordinator.reports.run_report import write_report
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
@@ -46,6 +49,33 @@ def report(
     else:
         say(written, lines=False)
     return 0
+
+
+def page_of_runs(run: Path | None) -> Path:
+    """Write the page of all runs again; ScenarioError if a run is named, or without a folder of runs."""
+    if run is not None:
+        raise ScenarioError("index", str(run), "the index lists all runs; leave the run out")
+    if not RUNS.is_dir():
+        raise ScenarioError("index", str(RUNS), "there are no runs in this folder")
+    return write_index(RUNS, index_page, fresh=True)
+
+
+def page_of_run(run: Path | None) -> Path:
+    """Return the report of a run, by default of the newest, drawn if it is missing. Raises ScenarioError."""
+    if run is None:
+        newest = next(iter(read_runs()), None)
+        if newest is None:
+            raise ScenarioError("run", str(RUNS), "there is no run in this folder; name one, or run a scenario first")
+        run = RUNS / newest.path
+    path = find_run(run)
+    page = path / REPORT
+    if not page.is_file():
+        try:
+            with contradictions_named(path):
+                write_report(path)
+        except OSError as error:
+            raise ScenarioError("run", str(run), f"its report cannot be written: {error.strerror}") from None
+    return page
 
 
 report_command = as_command(report)

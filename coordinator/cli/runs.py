@@ -14,7 +14,7 @@ from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, as_command
 from coordinator.history.run_directory import RUNS
-from coordinator.history.run_index import REPORT, RunEntry, read_runs, write_index
+from coordinator.history.run_index import REPORT, RunEntry, read_runs
 from coordinator.history.run_selection import GROUPS, ORDERS, grouped, matching, sort_runs
 from coordinator.reports.numbers import show
 from emunode.errors import ScenarioError
@@ -119,7 +119,9 @@ def open_run(
       coordinator open
       coordinator open runs/star-4-broadcast-edt
     """
-    page = _index(run) if index else _report(run)
+    from coordinator.cli.report import page_of_run, page_of_runs  # noqa: PLC0415  # polars, jinja: 0.4 s for `list runs`
+
+    page = page_of_runs(run) if index else page_of_run(run)
     problem = open_page(page)
     if json:
         print_json({"page": str(page), "opened": problem is None})
@@ -127,38 +129,6 @@ def open_run(
     say(page, lines=False)
     if problem is not None:
         say(f"not opened: {problem}", err=True)
-
-
-def _index(run: Path | None) -> Path:
-    from coordinator.reports.index_page import index_page  # noqa: PLC0415  # pages are drawn by jinja, reports by polars too
-
-    if run is not None:
-        raise ScenarioError("index", str(run), "the index lists all runs; leave the run out")
-    if not RUNS.is_dir():
-        raise ScenarioError("index", str(RUNS), "there are no runs in this folder")
-    return write_index(RUNS, index_page, fresh=True)
-
-
-def _report(run: Path | None) -> Path:
-    from coordinator.reports.data import find_run  # noqa: PLC0415
-
-    if run is None:
-        newest = next(iter(read_runs()), None)
-        if newest is None:
-            raise ScenarioError("run", str(RUNS), "there is no run in this folder; name one, or run a scenario first")
-        run = RUNS / newest.path
-    path = find_run(run)
-    page = path / REPORT
-    if not page.is_file():
-        from coordinator.api.contradictions import contradictions_named  # noqa: PLC0415
-        from coordinator.reports.run_report import write_report  # noqa: PLC0415
-
-        try:
-            with contradictions_named(path):
-                write_report(path)
-        except OSError as error:
-            raise ScenarioError("run", str(run), f"its report cannot be written: {error.strerror}") from None
-    return page
 
 
 def open_page(page: Path | str) -> str | None:

@@ -222,10 +222,9 @@ def news_steps(topology: Topology) -> Step:
     number is the longest of as many disjoint paths to every node as the connectivity, since one of the paths is whole;
     if these are unknown, a path through all nodes.
     """
-    from coordinator.theory.invariants.base import Budget, FigureNetwork, NotKnownError  # noqa: PLC0415  # they import numpy
-    from coordinator.theory.invariants.fault_diameter import FaultDiameter  # noqa: PLC0415
+    from coordinator.theory.invariants import base, fault_diameter  # noqa: PLC0415  # numpy starts threads
 
-    figure = FaultDiameter()
+    figure = fault_diameter.FaultDiameter()
     # Known values first: a search takes seconds to minutes, and every plan asks.
     if topology.name in SEARCHED:
         return SEARCHED[topology.name]
@@ -233,8 +232,8 @@ def news_steps(topology: Topology) -> Step:
         assert isinstance(found[0], int)
         return found[0]
     try:
-        diameters = figure.compute(FigureNetwork(topology), "", Budget())
-    except NotKnownError:
+        diameters = figure.compute(base.FigureNetwork(topology), "", base.Budget())
+    except base.NotKnownError:
         pass
     else:
         assert isinstance(diameters, tuple)

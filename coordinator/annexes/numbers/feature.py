@@ -143,29 +143,9 @@ class NumberFeature(Feature):
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         if evidence.results is None:
             return Findings()
-        from coordinator.annexes.numbers.bit_claims import bits_of  # noqa: PLC0415  # it imports numpy
-        from coordinator.annexes.numbers.partial_results import partial_result_metrics  # noqa: PLC0415
-        from coordinator.annexes.numbers.results import result_metrics  # noqa: PLC0415  # it imports numpy
+        from coordinator.annexes.numbers.findings import findings  # noqa: PLC0415  # numpy starts threads
 
-        trees = trees_of(run.algorithm)
-        metrics = result_metrics(run.algorithm, evidence.results, complete=_nothing_lost(run))
-        metrics |= partial_result_metrics(run, evidence.journal)
-        lost, probe = not _nothing_lost(run), []
-        numbers = run.spec.numbers
-        if numbers is not None and numbers.source is NumberSource.PROBE and not lost:
-            from coordinator.annexes.numbers.probed_results import probe_claim, read_probe  # noqa: PLC0415  # it imports numpy
-
-            probed = read_probe(run.algorithm, evidence.results, trees)
-            metrics["probe_contradictions"] = len(probed.contradictions)
-            probe.append(probe_claim(run.algorithm, probed))
-            if not run.algorithm.states_order and probed.trees.trees:
-                trees = probed.trees
-        if trees is not None:
-            metrics |= {"distinct_trees": len(trees.digests), "tree_depth": trees.depth}
-            metrics |= {"trees_per_element": trees.trees_per_element}
-        undisturbed = not run.effective_faults
-        bits = bits_of(run.algorithm, evidence.results, trees, probe, undisturbed=undisturbed, lost=lost)
-        return Findings(metrics, bits)
+        return findings(run, evidence, evidence.results, trees_of(run.algorithm), lost=not _nothing_lost(run))
 
 
 def _claims_on_results(run: ResolvedRun, numbers: RealNumbers) -> Iterator[Claim]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from rich.markup import escape
 
+from coordinator.annexes.schedules.api import bounds_of, stalled_by
 from coordinator.annexes.schedules.base import FileVerdict, ScheduleFile
 from coordinator.annexes.schedules.folder import JudgedFile, judge_file, schedule_paths, status_of
 from coordinator.annexes.schedules.outages import StalledRun
@@ -121,8 +122,6 @@ def _stalled(judged: JudgedFile, topology: Topology | None, checks: ScheduleChec
     found = _on_network(judged, topology)
     if found is None:
         return None
-    from coordinator.annexes.schedules.api import stalled_by  # noqa: PLC0415  # it imports polars
-
     return stalled_by(*found, checks.faults, checks.capacity)
 
 
@@ -131,8 +130,6 @@ def _bounds(judged: JudgedFile, topology: Topology | None, checks: ScheduleCheck
     found = _on_network(judged, topology)
     if found is None:
         return ()
-    from coordinator.annexes.schedules.api import bounds_of  # noqa: PLC0415  # it imports polars
-
     return bounds_of(*found, checks.capacity)
 
 
