@@ -27,7 +27,7 @@ LIMITS: Final = {
     "late imports": 30,
     "longest function of the command line": 115,
     "members of Algorithm": 73,
-    "hooks of Feature": 28,
+    "hooks of Feature": 21,
     "fields of Scenario": 48,
 }
 """The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late

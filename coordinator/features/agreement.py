@@ -39,8 +39,6 @@ class AgreementFeature(Feature):
     name = "agreement"
     metrics = frozenset(AGREEMENT)
     breaks_symmetry = True
-    first_tree = AGAIN_TREE
-    trees_to_suspects = TREES
     counted_in_trials = True
     judged_anyway = frozenset(
         {
@@ -66,42 +64,6 @@ class AgreementFeature(Feature):
         # The sign of life of the neighbour crosses in the step after the end, and has been read in the next step.
         return max([step, *(fault.end + 2 for fault in run.faults if fault.end <= step)])
 
-    def claims_of_outcome(self, run: ResolvedRun) -> Iterator[Claim]:
-        """Yield the claims about the agreement under lasting faults; none if other faults are among them."""
-        agreement, topology, timeline = settings_of(run), run.topology, run.timeline
-        if run.goes_by_events:
-            # No node notices a fault that begins after the end.
-            timeline = run.effective_timeline
-        if not timeline:
-            # Without faults the detectors are perfect where this is claimed (`_own`), so no node has anything to tell.
-            yield _own("agreement_packets", 0, "no news without a suspicion")
-            return
-        if not timeline.is_lasting:
-            return
-        nodes = {place for place in timeline.stops if isinstance(place, int)}
-        links = {min(place, topology.end(*place)) for place in timeline.stops if not isinstance(place, int)}
-        # Fewer broken nodes and links than the connectivity leave a network connected: a broken link does no more harm
-        # than a crash of one of its ends.
-        cut = len(nodes) + len(links) >= (topology.connectivity or 1)
-        where = "in every component: these faults may have cut the network" if cut else "at all healthy nodes"
-        yield _own("agreement_errors", 0, f"the same set {where}")
-        # A suspicion of a broken link may start at one end of the link only, so that its news have a longer way.
-        if not cut and (not links or (len(links) == 1 and not nodes)):
-            unit = "rounds" if run.goes_by_events else "steps"
-            yield _own("revised_decisions", 0, f"news arrive within {agreement.steps} {unit}")
-            if run.goes_by_events:
-                # The suspicion falls anywhere into its round, so nearly a whole round may pass before the rounds of the
-                # news begin.
-                seconds = (agreement.steps + 1) * agreement.round / NANO
-                formula = "D_f + kappa - 1 rounds after the round of the suspicion"
-                yield _own("slowest_agreement_seconds", seconds, formula, at_most=True)
-            else:
-                yield _own("slowest_agreement_steps", agreement.steps, "D_f steps after the suspicion", at_most=True)
-        # A root that fails after the last step of the collective cannot repeat it.
-        faulty = {fault.rank for fault in run.faults if isinstance(fault, NodeFault)}
-        if agreement.shrink and run.algorithm.sources_live(faulty):
-            yield _own("final_delivery_ratio", 1.0, "the last run serves all that are left")
-
     def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
         # Nodes abandon the collective at the first suspicion, so the collective claims nothing under faults.
         return () if settings_of(run).shrink else None
@@ -109,9 +71,6 @@ class AgreementFeature(Feature):
     def rows(self, run: ResolvedRun) -> "pl.Expr":
         rows = journals.rows
         return rows.IS_REPORT | (rows.IS_CONTROL & (rows.IS_NEWS | rows.IS_REPETITION))
-
-    def reports(self, run: ResolvedRun) -> "pl.Expr":
-        return journals.rows.IS_REPORT
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         return journals.repetition.judge(run, settings_of(run), evidence)
@@ -147,6 +106,50 @@ class AgreementFeature(Feature):
         if failed := metrics.get("root_failed_nodes"):
             return f"{failed} nodes ended with the error root-failed"
         return "no node was left that could run the collective again"
+
+
+def news_trees(spec: CollectiveSpec) -> frozenset[int]:
+    """Return the trees of the news of an agreement: nodes send these to suspected neighbours, too."""
+    return TREES if spec.agreement is not None else frozenset()
+
+
+def claims_of_outcome(run: ResolvedRun) -> Iterator[Claim]:
+    """Yield the claims about the agreement under lasting faults; none for other faults, or without agreement."""
+    agreement, topology, timeline = run.spec.agreement, run.topology, run.timeline
+    if agreement is None:
+        return
+    if run.goes_by_events:
+        # No node notices a fault that begins after the end.
+        timeline = run.effective_timeline
+    if not timeline:
+        # Without faults the detectors are perfect where this is claimed (`_own`), so no node has anything to tell.
+        yield _own("agreement_packets", 0, "no news without a suspicion")
+        return
+    if not timeline.is_lasting:
+        return
+    nodes = {place for place in timeline.stops if isinstance(place, int)}
+    links = {min(place, topology.end(*place)) for place in timeline.stops if not isinstance(place, int)}
+    # Fewer broken nodes and links than the connectivity leave a network connected: a broken link does no more harm
+    # than a crash of one of its ends.
+    cut = len(nodes) + len(links) >= (topology.connectivity or 1)
+    where = "in every component: these faults may have cut the network" if cut else "at all healthy nodes"
+    yield _own("agreement_errors", 0, f"the same set {where}")
+    # A suspicion of a broken link may start at one end of the link only, so that its news have a longer way.
+    if not cut and (not links or (len(links) == 1 and not nodes)):
+        unit = "rounds" if run.goes_by_events else "steps"
+        yield _own("revised_decisions", 0, f"news arrive within {agreement.steps} {unit}")
+        if run.goes_by_events:
+            # The suspicion falls anywhere into its round, so nearly a whole round may pass before the rounds of the
+            # news begin.
+            seconds = (agreement.steps + 1) * agreement.round / NANO
+            formula = "D_f + kappa - 1 rounds after the round of the suspicion"
+            yield _own("slowest_agreement_seconds", seconds, formula, at_most=True)
+        else:
+            yield _own("slowest_agreement_steps", agreement.steps, "D_f steps after the suspicion", at_most=True)
+    # A root that fails after the last step of the collective cannot repeat it.
+    faulty = {fault.rank for fault in run.faults if isinstance(fault, NodeFault)}
+    if agreement.shrink and run.algorithm.sources_live(faulty):
+        yield _own("final_delivery_ratio", 1.0, "the last run serves all that are left")
 
 
 def _own(name: str, value: float, formula: str, *, at_most: bool = False) -> Claim:

@@ -20,7 +20,7 @@ from emunode.errors import RegistrationError
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
 from emunode.faults.timeline import FaultTimeline
-from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, Port, PortModel, Rank, Step
+from emunode.model import AGAIN_TREE, CONTROL_TREE, Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.registry import Registry
 from emunode.topologies.base import Topology
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from coordinator.history.result_array import ResultArray
     from coordinator.history.timetable import Timetable
     from emunode.engine.rank_set import KeptResult
-    from emunode.faults.detection import StepDetection
 
 Metric = int | float | tuple[int, ...]
 
@@ -105,11 +104,6 @@ class Feature(ABC):
     breaks_symmetry: ClassVar[bool] = False
     """Whether a set of faults may cost more or less than its image under a symmetry of the network."""
 
-    first_tree: ClassVar[int] = CONTROL_TREE
-    """The first number of a tree whose segments belong to the protocol, and not to the collective as it ran first."""
-    trees_to_suspects: ClassVar[frozenset[int]] = frozenset()
-    """Trees whose segments nodes send to suspected neighbours too."""
-
     # --- planning
 
     @abstractmethod
@@ -124,11 +118,6 @@ class Feature(ABC):
         """Raise ScenarioError if the protocol, or one of its options, does not fit the algorithm or the clock."""
         # `del` marks parameters that only overriding methods use, for linters.
         del scenario, algorithm
-
-    def adapt_faults(self, scenario: Scenario, topology: Topology, specs: Sequence[str]) -> Sequence[str]:
-        """Return the faults of a scenario, as texts, as an option of the protocol changes them."""
-        del scenario, topology
-        return specs
 
     def delivers_late(self, run: "ResolvedRun") -> bool:
         """Return whether an outage makes a segment late, and not lost."""
@@ -152,11 +141,6 @@ class Feature(ABC):
     def claims(self, run: "ResolvedRun", timeline: FaultTimeline) -> Iterable[Claim]:
         """Make the claims about the protocol itself under the faults of `timeline` (may be empty)."""
         del run, timeline
-        return ()
-
-    def claims_of_outcome(self, run: "ResolvedRun") -> Iterable[Claim]:
-        """Make the claims about the final outcome of the collective."""
-        del run
         return ()
 
     def claims_without_faults(self, run: "ResolvedRun", claims: Sequence[Claim]) -> Iterable[Claim]:
@@ -185,16 +169,6 @@ class Feature(ABC):
         del run
         return None
 
-    def reports(self, run: "ResolvedRun") -> "pl.Expr | None":
-        """Return the rows of a journal that record what a node found out, so that nothing crosses a link."""
-        del run
-        return None
-
-    def suspicions(self, run: "ResolvedRun") -> "StepDetection | None":
-        """Return the neighbours that nodes send nothing to, step by step, as it follows from the faults."""
-        del run
-        return None
-
     def measure(self, run: "ResolvedRun", evidence: Evidence) -> Findings:
         """Measure the protocol in a run that has it."""
         del run, evidence
@@ -204,11 +178,6 @@ class Feature(ABC):
         """Return the hops that the protocol rules out: queries with a row, with its `step`, for each such hop."""
         del run, evidence
         return ()
-
-    def files(self, run: "ResolvedRun", timetable: "Timetable") -> Mapping[str, Sequence[Mapping[str, object]]]:
-        """Return the entries of further JSON files of a run under the timed clock, by file name."""
-        del run, timetable
-        return {}
 
     def lines(self, run: "ResolvedRun", summary: Mapping[str, Any]) -> Iterable[str]:
         """Return what the command prints of the protocol after a run with this `summary`: lines of plain text."""
@@ -221,9 +190,18 @@ class Feature(ABC):
         return None
 
 
+FORMER_HOOKS: Final = (
+    "adapt_faults", "claims_of_outcome", "reports", "suspicions", "files", "first_tree", "trees_to_suspects",
+)  # fmt: skip
+"""Members of features of 0.3, refused rather than ignored."""
+
+
 def _check(feature: Feature) -> None:
     if not feature.name.replace("-", "_").isidentifier():
         raise RegistrationError(f"feature {feature.name!r}: its name is not a word")
+    gone = [name for name in FORMER_HOOKS if hasattr(feature, name)]
+    if gone:
+        raise RegistrationError(f"feature {feature.name!r} defines {', '.join(gone)}: see docs/extend/from-0.3.md")
     # A claim is valid only about a metric with a known name, so a plug-in protocol has to add the names of its own.
     FURTHER_METRICS.append(feature.metrics)
 
@@ -300,17 +278,12 @@ class ResolvedRun:
     @property
     def first_other_tree(self) -> int:
         """The first number of a tree that carries no data of the collective as it ran first."""
-        return min((feature.first_tree for feature in self.features), default=CONTROL_TREE)
+        return CONTROL_TREE if self.spec.agreement is None else AGAIN_TREE
 
     @property
     def has_only_data(self) -> bool:
         """Whether no protocol of this run writes rows: then all rows of its journal carry data of the collective."""
         return not self.spec.has_control and self.first_other_tree == CONTROL_TREE
-
-    @property
-    def trees_to_suspects(self) -> frozenset[int]:
-        """Trees whose segments nodes send to suspected neighbours too."""
-        return frozenset().union(*(feature.trees_to_suspects for feature in self.features))
 
     # --- faults
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from coordinator.history.timetable import Timetable
 
+
 SOURCE = "detection by silence"
 
 
@@ -86,10 +87,6 @@ class DetectionFeature(Feature):
         rows = journals.rows
         return rows.WITHHELD | (rows.IS_CONTROL & rows.IS_SIGN)
 
-    def suspicions(self, run: ResolvedRun) -> StepDetection:
-        assert run.spec.detection is not None
-        return StepDetection(run.topology, run.spec.seed, run.spec.detection, run.topology.ranks())
-
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
         times = evidence.timetable
         if times is not None and times.events is not None:
@@ -99,10 +96,32 @@ class DetectionFeature(Feature):
     def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
         return journals.detection.detection_violations(run, evidence.journal, evidence.timetable)
 
-    def files(self, run: ResolvedRun, timetable: "Timetable") -> Mapping[str, Sequence[Mapping[str, object]]]:
-        if timetable.events is None:
-            return {}
-        return {"suspicions": journals.detection.suspicion_records(run, timetable.events.suspicions)}
+
+def suspicions(run: ResolvedRun) -> StepDetection | None:
+    """Return the neighbours that nodes send nothing to, step by step, as it follows from the faults; None without any."""
+    if run.spec.detection is None or not any(isinstance(each, DetectionFeature) for each in run.features):
+        return None
+    return StepDetection(run.topology, run.spec.seed, run.spec.detection, run.topology.ranks())
+
+
+def suspicion_records(run: ResolvedRun, timetable: "Timetable") -> Mapping[str, Sequence[Mapping[str, object]]]:
+    """Make suspicions.json of a run with detection under the timed clock: each change of mind of a detector, by time."""
+    if run.spec.detection is None or timetable.events is None:
+        return {}
+    label, neighbour = run.topology.label, run.topology.neighbour
+    entries = [
+        {
+            "seconds": each.time / NANO,
+            "rank": each.rank,
+            "label": label(each.rank),
+            "port": each.port,
+            "neighbour": label(neighbour(each.rank, each.port)),
+            "suspected": each.suspected,
+            "silent": each.silent,
+        }
+        for each in timetable.events.suspicions
+    ]
+    return {"suspicions": entries}
 
 
 def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) -> None:

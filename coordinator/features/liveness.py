@@ -41,6 +41,12 @@ SHOWN_NODES: Final = 12
 """Most nodes that a line lists."""
 
 
+def ended_by_option(scenario: Scenario, topology: Topology, specs: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts of faults, each ended at the moment that the option names, if it is given."""
+    at = LivenessOptions.of(scenario).heal_at
+    return tuple(specs if at is None else ended(specs, topology, at))
+
+
 class LivenessFeature(Feature):
     """The end of runs whose nodes get what faults have kept from them."""
 
@@ -65,10 +71,6 @@ class LivenessFeature(Feature):
             raise ScenarioError("heal_at", at, reason)
         if isinstance(at, str) and scenario.clock != "timed":
             raise ScenarioError("heal_at", at, "in lock-step a step, counted from 1")
-
-    def adapt_faults(self, scenario: Scenario, topology: Topology, specs: Sequence[str]) -> Sequence[str]:
-        at = LivenessOptions.of(scenario).heal_at
-        return specs if at is None else list(ended(specs, topology, at))
 
     def claims(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Claim]:
         if not timeline or timeline.opaque:

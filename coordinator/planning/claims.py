@@ -5,6 +5,7 @@ in it.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from coordinator.features.agreement import claims_of_outcome
 from coordinator.features.base import BrokenAssumption, ResolvedRun
 from coordinator.theory.lower_bounds import RequiredTraffic, least_seconds, lower_bounds, strongest
 from coordinator.theory.outage_claims import claims_with_outages
@@ -48,7 +49,7 @@ class Sifted(NamedTuple):
 def run_claims(run: ResolvedRun) -> Sifted:
     """Make the claims of theory for a run, its faults included."""
     broken = broken_assumptions(run, run.effective_timeline)
-    outcome = _sift([claim for feature in run.features for claim in feature.claims_of_outcome(run)], broken)
+    outcome = _sift(claims_of_outcome(run), broken)
     if not run.harmful_faults:
         found = _sift(_claims_without_faults(run), broken)
         own = _claims_of_features(run, run.effective_timeline)

@@ -9,6 +9,7 @@ from hashlib import sha256
 from math import ceil
 
 from coordinator.features.base import ResolvedRun
+from coordinator.features.liveness import ended_by_option
 from coordinator.features.registry import FEATURES, active_features
 from coordinator.planning.collective import collective_spec
 from coordinator.planning.consistency import require_consistent, require_size, require_used
@@ -89,7 +90,7 @@ class Plan(ResolvedRun):
 
         ScenarioError if one is invalid or contradicts another. Nodes must not know the faults beforehand.
         """
-        specs = adapted_faults(self.scenario, self.topology, specs)
+        specs = ended_by_option(self.scenario, self.topology, specs)
         faults = parse_faults(specs, self.topology, timed=self.scenario.clock == "timed")
         scenario = self.scenario.model_copy(update={"fault": tuple(specs)})
         return replace(self, scenario=scenario, faults=faults, worst_harm=None)
@@ -124,7 +125,7 @@ def make_plan(
         lambda fault_set, sites, given: _worst_set(fault_set, sites, scenario, given),
         run_time_of(scenario),
     )
-    specs = adapted_faults(scenario, topology, specs)
+    specs = ended_by_option(scenario, topology, specs)
     faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
     knowledge, _ = knowledge_of(scenario)
     # Under the timed clock signs of life take time, with faults or without.
@@ -160,13 +161,6 @@ def make_plan(
         worst_harm=worst_harm,
         placed=_placed(scenario.placement, topology, hosts) if hosts else None,
     )
-
-
-def adapted_faults(scenario: Scenario, topology: Topology, specs: Sequence[str]) -> tuple[str, ...]:
-    """Return the faults of a scenario, as texts, as the options of features change them."""
-    for feature in FEATURES.values():
-        specs = feature.adapt_faults(scenario, topology, specs)
-    return tuple(specs)
 
 
 def _placed(placement: str, topology: Topology, hosts: int) -> Placement | None:

@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import polars as pl
 
+from coordinator.features.agreement import news_trees
 from coordinator.features.base import ResolvedRun
+from coordinator.features.detection import suspicions
 from coordinator.features.journals.rows import hops_of
 from coordinator.history.timetable import Timetable
 from coordinator.results.queries import collect
 from coordinator.results.timed_audit import Possible, possible_outcomes
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
-from emunode.faults.detection import StepDetection
 from emunode.faults.effects import Delays, Effect, LinkEnd, Stops
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import LinkFault, NodeFault
@@ -36,24 +37,20 @@ def causality(
 
     `rows` is a bound on the number of rows, if one is known.
     """
-    if not plan.trees_to_suspects:
+    anyway = news_trees(plan.spec)
+    if not anyway:
         return [causality_violations(plan, crossing, times, rows=rows)]
-    anyway = pl.col("tree").is_in(sorted(plan.trees_to_suspects))
+    of_news = pl.col("tree").is_in(sorted(anyway))
     # Faults see all packets in both cases, because they may count them.
     return [
-        causality_violations(plan, crossing.filter(~anyway), times, rows=rows, crossing=crossing),
-        causality_violations(_without_suspicions(plan), crossing.filter(anyway), times, rows=rows, crossing=crossing),
+        causality_violations(plan, crossing.filter(~of_news), times, rows=rows, crossing=crossing),
+        causality_violations(_without_suspicions(plan), crossing.filter(of_news), times, rows=rows, crossing=crossing),
     ]
 
 
 def _without_suspicions(plan: ResolvedRun) -> ResolvedRun:
     """Return a run under the same faults whose nodes withhold nothing."""
     return replace(plan, features=())
-
-
-def _suspicions(plan: ResolvedRun) -> list[StepDetection]:
-    """Return the suspicions at the beginning of a run; nodes withhold packets because of suspicions."""
-    return [found for feature in plan.features if (found := feature.suspicions(plan)) is not None]
 
 
 def causality_violations(
@@ -75,7 +72,7 @@ def causality_violations(
     if not plan.timeline:
         return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
     # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
-    if times is None and _only_crashes(plan.timeline) and not _suspicions(plan):
+    if times is None and _only_crashes(plan.timeline) and suspicions(plan) is None:
         return _after_crashes(plan, journal)
     # Withheld copies never left: they must be recorded as lost, and the faults of links have not seen them.
     everything = journal if crossing is None else crossing
@@ -121,11 +118,11 @@ def drawn_effects(plan: ResolvedRun, journal: pl.LazyFrame) -> tuple[pl.DataFram
     withheld = _withheld(plan, crossing)
     sent = crossing.join(withheld.lazy(), on=withheld.columns, how="anti")
     runs = {False: plan}
-    if plan.trees_to_suspects:
+    if news_trees(plan.spec):
         runs[True] = _without_suspicions(plan)
     tables = [_possible_outcomes(each, sent).with_columns(news=pl.lit(news)) for news, each in runs.items()]
     found = pl.concat(tables).select(*_POSSIBLE[:3], "news", *_POSSIBLE[3:]).collect()
-    if not _suspicions(plan):
+    if suspicions(plan) is None:
         places = {
             place for place, _, effect in plan.timeline if not isinstance(effect, Stops)
         } | plan.timeline.opaque_places
@@ -194,7 +191,7 @@ def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, rows: int | Non
     """Return the packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
-    if _suspicions(plan):
+    if suspicions(plan) is not None:
         # A rank suspects the sender at the other end, and withholds its packets there.
         broken += [plan.topology.end(*link) for link in broken]
     links = pl.DataFrame(sorted(set(broken)), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")
@@ -223,14 +220,14 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
     faults = Faults(plan.topology, plan.spec.seed)
     late, unstated = _late(plan, int(packets["step"].max() or 0)), plan.timeline.opaque_places  # type: ignore[arg-type]
     due = list(reversed(plan.faults))  # the next fault is the last item
-    suspicions = _suspicions(plan)
+    detection = suspicions(plan)
     for step, sender, port, receiver in packets.iter_rows():
         begun = []
         # Faults take effect at the beginning of their step, before any packet of it.
         while due and due[-1].step <= step:
             begun.append(due.pop())
         faults.apply(begun)
-        for detection in suspicions:
+        if detection is not None:
             detection.advance(step, begun)
         altered = any(fault.alters_payload for fault in faults.byzantine(step, sender))
         # Links that do not exist are counted by `nonexistent_links`. A packet that a fault may have delayed left in a step
@@ -241,7 +238,7 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
         dead = faults.is_dead(step, sender, port)
         # A rank that knows about a dead link sends nothing there; only earlier packets that a fault has delayed may
         # still come.
-        withholds = (knows and dead) or any(detection.suspects(sender, port) for detection in suspicions)
+        withholds = (knows and dead) or (detection is not None and detection.suspects(sender, port))
         # Drawn even where data is withheld: other segments may leave there, and faults may count them.
         transit = faults.transit(step, sender, port, ()) if (sender, port) not in late else None
         if faults.silent(sender, step) or (withholds and transit is not None):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from coordinator.features.base import Metric
+from coordinator.features.detection import suspicion_records
 from coordinator.features.journals.rows import data_hops
 from coordinator.history.lateness import judge_times
 from coordinator.history.timetable import Timetable
@@ -147,8 +148,7 @@ def conclude(
         metrics["worst_lateness_packets"] = late_packets(plan, lateness)
         timeline = lateness.hops
         records["served"] = delivery_records(plan, measurement, history.journal, timeline)
-        for feature in plan.features:
-            records |= feature.files(plan, timetable)
+        records |= suspicion_records(plan, timetable)
         claims += timed_claims(plan, metrics, timetable)
         reasons.append(why_invalid(plan, lateness, metrics))
     # Any of them makes the measurement invalid; all are named.

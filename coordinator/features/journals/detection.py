@@ -17,7 +17,6 @@ from emunode.faults.timeline import merged
 from emunode.model import Port, Rank, Step
 from emunode.timed.cost_model import NANO
 from emunode.timed.memory_engine import faults_of
-from emunode.timed.rank import TimedSuspicion
 
 
 class Suspected(NamedTuple):
@@ -120,23 +119,6 @@ def detection_violations(
     intervals = _intervals(suspicions(run, last + 1)[0], last)
     wrong = [step for step, *place in rows if not _covering(intervals, step, *place)]
     return [pl.LazyFrame({"step": wrong}, schema={"step": pl.Int32}), *signs]
-
-
-def suspicion_records(run: ResolvedRun, suspicions: Iterable[TimedSuspicion]) -> list[dict[str, object]]:
-    """Make the entries of suspicions.json: each change of mind of a detector, by time."""
-    label, neighbour = run.topology.label, run.topology.neighbour
-    return [
-        {
-            "seconds": each.time / NANO,
-            "rank": each.rank,
-            "label": label(each.rank),
-            "port": each.port,
-            "neighbour": label(neighbour(each.rank, each.port)),
-            "suspected": each.suspected,
-            "silent": each.silent,
-        }
-        for each in suspicions
-    ]
 
 
 def silent_since(run: ResolvedRun, step: Step, rank: Rank, port: Port) -> Step:

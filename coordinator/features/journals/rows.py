@@ -33,9 +33,8 @@ LINK: Final = ["sender", "receiver", "origin", "target", "segment"]
 
 def hops_of(run: "ResolvedRun", journal: pl.LazyFrame) -> pl.LazyFrame:
     """Keep the rows of a journal that are hops, or packets withheld: rows that are no reports of nodes."""
-    reports = [rows for feature in run.features if (rows := feature.reports(run)) is not None]
     # Few runs have reports, and a filter costs a pass over the journal.
-    return journal.filter(~pl.any_horizontal(reports)) if reports else journal
+    return journal if run.spec.agreement is None else journal.filter(~IS_REPORT)
 
 
 def data_hops(run: "ResolvedRun", journal: pl.LazyFrame) -> pl.LazyFrame:

@@ -160,10 +160,18 @@ def test_names_are_words_and_unique() -> None:
 
         name = "short steps"
 
+    class Former(ShortSteps):
+        """A feature with a hook of an earlier version."""
+
+        name = "former"
+        first_tree = 5
+
     with pytest.raises(RegistrationError, match="already taken"):
         register(Other())
     with pytest.raises(RegistrationError, match="not a word"):
         register(Spaced())
+    with pytest.raises(RegistrationError, match="feature 'former' defines first_tree: see"):
+        register(Former())
 
 
 READS = {
