@@ -11,7 +11,7 @@ from coordinator.reports.numbers import show
 from coordinator.results.claims import Judgement, Verdict, overall
 from coordinator.results.reasons import Reason, is_early, unjudged_word
 from emunode.algorithms.claims import best_bound
-from emunode.terminal import plural
+from emunode.terminal import plural, say
 
 DELIVERIES: Final = "deliveries"
 MAIN: Final[Mapping[str, str]] = {
@@ -42,13 +42,13 @@ def show_brief(judgements: Sequence[Judgement], summary: Mapping[str, Any]) -> N
     which = "" if summary.get("repetition_steps") is None else "first run, abandoned"
     out.table((which, "measured", "predicted", "bound", "verdict"), cells)
     for claim in (each.claim for each in judgements if each.claim.condition and each.claim.name in MAIN):
-        out.print(escape(claim.sentence), soft_wrap=True)
+        say(claim.sentence)
     for each in judgements:
         if each.verdict is Verdict.VIOLATED:
             name = each.claim.name.replace("_", " ")
-            out.print(f"violated: {escape(f'{name} {_prediction(each)}, {each.claim.source}')}", soft_wrap=True)
+            say(f"violated: {name} {_prediction(each)}, {each.claim.source}")
     if judgements:
-        out.print(f"{_count(judgements, summary)}; --claims lists them with their sources", soft_wrap=True)
+        say(f"{_count(judgements, summary)}; --claims lists them with their sources")
 
 
 def _count(judgements: Sequence[Judgement], summary: Mapping[str, Any]) -> str:

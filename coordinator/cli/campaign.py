@@ -32,7 +32,7 @@ from coordinator.reports.campaign_report import process_cells
 from coordinator.scenario.named import name_again, require_same
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
-from emunode.terminal import plural
+from emunode.terminal import plural, say
 
 SHOWN_VIOLATIONS = 3
 GRID = Group("Grid", sort_key=-1)
@@ -141,17 +141,17 @@ def campaign(  # noqa: PLR0913  # its flags
         show_campaign(folder, done.rows, grid.left_out, violations, session)
         show_processes(done.process_rows)
         for line in (*chain.from_iterable(map(_residual_lines, done.residuals)), *grid.searches):
-            render.console().print(escape(line), soft_wrap=True)
+            say(line)
         for line in chain.from_iterable(each.lines() for each in ended):
-            render.console().print(escape(line), soft_wrap=True)
+            say(line)
         show_pairs(pairs)
-        render.console().print(f"engine: {escape(done.engines)}", soft_wrap=True)
+        say(f"engine: {done.engines}")
         for name, each in tried.items():
             render.show_rows(f"faults in {plural(each.trials, 'trial')} on {name}", list(each.rows()))
             for line in each.never():
-                render.console().print(escape(line), soft_wrap=True)
+                say(line)
         if tried:
-            render.console().print(_findings(done.rows, session), soft_wrap=True)
+            say(_findings(done.rows, session))
     return 130 if not session.finished else done.exit_status
 
 
@@ -220,25 +220,25 @@ def show_campaign(
     label = next(iter(table[0])) if table else "algorithm"
     render.show_rows("", [_shown(label, row) for row in table])
     for reason in left_out:
-        out.print(f"left out: {escape(reason)}", soft_wrap=True)
+        say(f"left out: {reason}")
     for row in table:
         where = escape(f"{row[label]} under {row['faults']}")
         if row["sets"] and row["trials"] < row["sets"]:  # type: ignore[operator]
-            out.print(f"{where}: a random sample of {row['trials']:,} of its {row['sets']:,} sets", soft_wrap=True)
+            out.print(f"{where}: a random sample of {row['trials']:,} of its {row['sets']:,} sets")
         if row["finding"]:
-            out.print(f"[bold red]finding[/]: {where}: {escape(str(row['finding']))}", soft_wrap=True)
+            out.print(f"[bold red]finding[/]: {where}: {escape(str(row['finding']))}")
     for violation in violations:
-        out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}", soft_wrap=True)
-        out.print(f"  repeat it with: {escape(violation['repeat'])}", soft_wrap=True)
+        out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}")
+        say(f"  repeat it with: {violation['repeat']}")
     if session.rate:
-        out.print(f"{plural(session.trials, 'trial')} run with messages, {session.rate:,.0f} per second")
+        say(f"{plural(session.trials, 'trial')} run with messages, {session.rate:,.0f} per second")
     if session.exact_rate:
-        out.print(f"{plural(session.exact_trials, 'trial')} evaluated exactly, {session.exact_rate:,.0f} per second")
+        say(f"{plural(session.exact_trials, 'trial')} evaluated exactly, {session.exact_rate:,.0f} per second")
     for note in session.notes:
-        out.print(escape(note), soft_wrap=True)
+        say(note)
     if not session.finished:
-        out.print("interrupted; finished trials are kept, and the same command runs the others", soft_wrap=True)
-    out.print(f"campaign: {escape(str(folder))} (campaign.html, table.csv, trials.parquet)", soft_wrap=True)
+        say("interrupted; finished trials are kept, and the same command runs the others")
+    say(f"campaign: {folder} (campaign.html, table.csv, trials.parquet)")
 
 
 def _shown(label: str, row: Row) -> dict[str, object]:

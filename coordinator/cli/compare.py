@@ -83,14 +83,12 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
     """Print how runs differ, or these rows about them."""
     out = render.console()
     for name, notes in comparison["missing"].items():
-        out.print(
-            f"[yellow]{escape(_plain(name))} is incomplete[/]: {escape(_plain('; '.join(notes)))}", soft_wrap=True
-        )
+        out.print(f"[yellow]{escape(_plain(name))} is incomplete[/]: {escape(_plain('; '.join(notes)))}")
     for name, because in comparison["undecided"].items():
-        out.print(f"[yellow]{escape(_plain(name))} is undecided[/]: {escape(_plain(because))}", soft_wrap=True)
+        out.print(f"[yellow]{escape(_plain(name))} is undecided[/]: {escape(_plain(because))}")
     same = "the same history, byte for byte" if comparison["same_history"] else "different histories"
     differs = ", ".join(comparison["differs"]) or "nothing"
-    out.print(f"the scenarios differ in: {escape(_plain(differs))}; {same}", soft_wrap=True)
+    say(f"the scenarios differ in: {differs}; {same}", lines=False)
     shown = differing_rows(comparison) if rows is None else rows
     sources: dict[str, int] = {}
     # A line feed in a name of somebody else begins no line of its own.
@@ -98,18 +96,18 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
         "compared", [{_plain(key): _plain(value) for key, value in _cited(row, sources).items()} for row in shown]
     )
     for source, number in sources.items():
-        out.print(f"{number:>3}  {escape(_plain(source))}", soft_wrap=True)
+        say(f"{number:>3}  {source}", lines=False)
     if found := comparison.get("parting"):
-        out.print(f"the journals part in row {found['row']:,}, step {found['step']}:", soft_wrap=True)
+        say(f"the journals part in row {found['row']:,}, step {found['step']}:")
         for name, row in zip(comparison["runs"], found["rows"], strict=True):
-            out.print(f"  {escape(_plain(name))}: {escape(row or 'it has ended')}", soft_wrap=True)
-        out.print(f"before that step {escape('; '.join(found['known']))}", soft_wrap=True)
+            say(f"  {name}: {row or 'it has ended'}", lines=False)
+        say(f"before that step {'; '.join(found['known'])}")
     if comparison["bits"] is not None:
-        out.print(escape(_plain(comparison["bits"]["text"])), soft_wrap=True)
+        say(comparison["bits"]["text"], lines=False)
     if rows is None:
         for name, claims in claims_of_one(comparison).items():
-            out.print(escape(_plain(f"claims of {name} only: {', '.join(claims)}")), soft_wrap=True)
-        out.print("--all prints equal metrics and all claims too")
+            say(f"claims of {name} only: {', '.join(claims)}", lines=False)
+        say("--all prints equal metrics and all claims too")
 
 
 def _cited(row: Mapping[str, object], sources: dict[str, int]) -> Mapping[str, object]:

@@ -28,7 +28,7 @@ from emunode.algorithms.registry import RegisteredAlgorithm
 from emunode.annexes import PROGRAM
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
-from emunode.terminal import plural
+from emunode.terminal import plural, say
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 
@@ -56,7 +56,9 @@ def list_topologies(*, plugin: PluginFlag = None, json: JsonFlag = False) -> Non
         print_json(rows)
         return
     render.show_rows("", [{key: row[key] for key in ("form", "condition", "example")} for row in rows])
-    render.console().print("\nalso: file:PATH, a network from a file; `coordinator graph NET` shows one network")
+    render.console().print(
+        "\nalso: file:PATH, a network from a file; `coordinator graph NET` shows one network", wrap=True
+    )
 
 
 def list_algorithms(
@@ -112,7 +114,7 @@ def list_algorithms(
             render.show_rows(f"algorithms on {_networks_of(family) if network is None else network.name}", rows)
         if network is not None and not all(is_tried(network, entry) for _, entry in entries):
             names = dict.fromkeys(entry.name for _, entry in entries if not is_tried(network, entry))
-            render.console().print(f"not tried here, because the network is large: {', '.join(names)}")
+            render.console().print(f"not tried here, because the network is large: {', '.join(names)}", wrap=True)
 
 
 def _table_row(entry: RegisteredAlgorithm) -> dict[str, object]:
@@ -202,12 +204,14 @@ def _setting(spec: CollectiveSpec) -> str:
 def show_algorithm(details: Mapping[str, Any]) -> None:
     """Print the documentation of one algorithm and its claims."""
     out = render.console()
-    out.print(f"[bold]{details['algorithm']}[/]: {details['collective']} on {_networks_of(details['topology'])}\n")
-    out.print(f"{escape(details['documentation'])}\n")
+    out.print(
+        f"[bold]{details['algorithm']}[/]: {details['collective']} on {_networks_of(details['topology'])}\n", wrap=True
+    )
+    out.print(f"{escape(details['documentation'])}\n", wrap=True)
     for key in ("port_models", "duplexes", "schedule", "citation"):
         value = details[key] if isinstance(details[key], str) else ", ".join(details[key])
-        out.print(f"{key.replace('_', ' ')}: {escape(value)}", soft_wrap=True)
-    out.print(f"claims on {details['example']}:\n", soft_wrap=True)
+        say(f"{key.replace('_', ' ')}: {value}")
+    say(f"claims on {details['example']}:\n")
     render.show_claims(details["claims"])
 
 

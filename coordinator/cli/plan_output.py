@@ -5,8 +5,6 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from rich.markup import escape
-
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import scenario_from
@@ -41,7 +39,7 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
     else:
         show_plan(made, needs, claims)
         for line in describe_dropped(dropped, claims):
-            render.console().print(escape(line), soft_wrap=True)
+            say(line)
     if reason is not None:
         say(f"coordinator: {reason}", err=True)
     elif large := warning(made):
@@ -51,9 +49,10 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
 
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
     """Print the needs of a run, and the predictions of theory."""
-    out, spec = render.console(), plan.spec
-    out.print(
-        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, driver {plan.scenario.driver}"
+    spec = plan.spec
+    render.console().print(
+        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, driver {plan.scenario.driver}",
+        wrap=True,
     )
     rows = [
         {"needs": name.removesuffix("_bytes").replace("_", " "), "amount": _amount(name, needs[name])} for name in needs

@@ -10,6 +10,7 @@ from coordinator.api.console import PlainConsole
 from coordinator.cli.documents import print_json
 from coordinator.cli.styled_table import styled_table, words_fit
 from coordinator.reports.numbers import show
+from emunode.terminal import say
 
 UNLIMITED = 10_000
 """Columns of an output that is neither a terminal nor has a width in COLUMNS."""
@@ -31,9 +32,9 @@ class TextOutput:
         """The width of the output."""
         return self._console.width
 
-    def print(self, text: str = "", *, soft_wrap: bool = False, markup: bool = True) -> None:
-        """Print a text, as markup unless `markup` is false; without `soft_wrap`, long lines wrap between words."""
-        self._console.print(text, soft_wrap=soft_wrap, markup=markup)
+    def print(self, text: str = "", *, wrap: bool = False) -> None:
+        """Print a text with markup; with `wrap`, long lines are broken between words."""
+        self._console.print(text, soft_wrap=not wrap)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
         """Print a table of marked-up cells. Long cells wrap; none is truncated."""
@@ -117,15 +118,14 @@ def show_claims(claims: Sequence[Mapping[str, object]]) -> None:
         for key, claim in first.items()
     ]
     show_table(("claim", "predicted", *(JUDGED if judged else ()), "source"), rows)
-    out = console()
     for publication, sources in groups.items():
         if len(sources) > 1:
-            out.print(f"     {escape(publication)}:", soft_wrap=True)
+            say(f"     {publication}:")
         for source in sources:
             shown = source if len(sources) == 1 else f"  {source.partition(': ')[2] or source}"
-            out.print(f"{numbers[source]:>3}  {escape(shown)}", soft_wrap=True)
+            say(f"{numbers[source]:>3}  {shown}")
     if any(claim.get("derived") for claim in claims):
-        out.print("  *  derived from the schedule that was run: see docs/explanation/claims.md", soft_wrap=True)
+        say("  *  derived from the schedule that was run: see docs/explanation/claims.md")
 
 
 def _publications(claims: Sequence[Mapping[str, object]]) -> Mapping[str, Sequence[str]]:

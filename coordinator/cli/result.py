@@ -15,7 +15,7 @@ from coordinator.results.claims import Verdict
 from coordinator.results.reasons import unjudged_word, unserved_words
 from coordinator.results.tables import LISTED_LINKS
 from emunode.model import ALL_RANKS, VECTOR
-from emunode.terminal import first_of, plural
+from emunode.terminal import first_of, plural, say
 
 SHOWN_NODES = 12
 """Most nodes that are listed for one fault that cut nodes off."""
@@ -29,7 +29,7 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
     summary: dict[str, Any] = result.summary
     out = render.console()
     for line in _run_lines(plan, summary):
-        out.print(line, soft_wrap=True)
+        out.print(line)
     if every_claim:
         word = unjudged_word(summary)
         records = [judgement.record() for judgement in result.judgements]
@@ -37,37 +37,36 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
             [{**each, "verdict": word} if each["verdict"] == Verdict.UNDECIDED else each for each in records]
         )
         for line in describe_dropped(summary.get("dropped_claims", ()), summary["claims"]):
-            out.print(escape(line), soft_wrap=True)
+            say(line)
     else:
         show_brief(result.judgements, summary)
     if "network_read_seconds" in summary:
-        out.print(f"read and checked the file of the network in {summary['network_read_seconds']:.2f} s")
+        say(f"read and checked the file of the network in {summary['network_read_seconds']:.2f} s")
     repetition = _repetition(summary)
     delivered = f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
     in_steps = f"{delivered}{plural(summary['steps'], 'step')} with " if every_claim or repetition else ""
     across = (
         f", {summary['packets_across_hosts']:,} of them across hosts" if summary.get("packets_across_hosts") else ""
     )
-    out.print(
+    say(
         f"{repetition}{in_steps}{plural(summary['packets'], 'packet')}{across}; "
-        f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s",
-        soft_wrap=True,
+        f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
     for line in _notes(plan, summary):
-        out.print(line, soft_wrap=True)
+        out.print(line)
     if result.report_error:
-        out.print(f"[yellow]report.html was not drawn[/]: {escape(result.report_error)}", soft_wrap=True)
+        out.print(f"[yellow]report.html was not drawn[/]: {escape(result.report_error)}")
     note = verdict_note(summary)
     explained = f" ({escape(note)})" if note else ""
     verdict = render.verdict_text(result.verdict)
-    out.print(f"verdict: {verdict}{explained}   journal {summary['journal_hash']}", soft_wrap=True)
-    out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
+    out.print(f"verdict: {verdict}{explained}   journal {summary['journal_hash']}")
+    say(f"run directory: {result.path}")
     if result.index_error:
-        out.print(f"[yellow]the index of runs was not updated[/]: {escape(result.index_error)}", soft_wrap=True)
+        out.print(f"[yellow]the index of runs was not updated[/]: {escape(result.index_error)}")
     if not result.report_error:
         page = result.path / REPORT
         # Terminals make an address a link.
-        out.print(f"report: {page.resolve().as_uri() if out.is_terminal else page}", soft_wrap=True, markup=False)
+        say(f"report: {page.resolve().as_uri() if out.is_terminal else page}")
 
 
 def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:

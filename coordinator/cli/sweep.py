@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
-from rich.markup import escape
 
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.sweep import METRICS, Sweep
@@ -114,21 +113,20 @@ def _show(result: Sweep, out: Path | None) -> None:
     table = [{heading: row.get(name) for name, heading in columns.items()} for row in result.rows]
     # The name of a network tells its nodes, and `to bound` compares with the bound; files and JSON have every column.
     render.show_rows(result.title, table, optional=[columns[name] for name in ("nodes", "bound") if name in columns])
-    console = render.console()
     for line in result.different_bits:
-        console.print(escape(line), soft_wrap=True)
+        say(line)
     for row in result.rows:
         if difference := row.get("difference"):
             place = f"{row['algorithm']} on {row['topology']}, {row['varied']}"
-            console.print(escape(f"first difference of {place}: {difference}"), soft_wrap=True)
+            say(f"first difference of {place}: {difference}")
     for reason in result.left_out:
-        console.print(f"left out: {escape(reason)}", soft_wrap=True)
+        say(f"left out: {reason}")
     if not result.finished:
         again = "the same command runs the others" if out else "with --out, finished runs are kept"
-        console.print(f"interrupted; {again}", soft_wrap=True)
+        say(f"interrupted; {again}")
     if out and result.rows:
         files = ", ".join(sorted(result.files))
-        console.print(f"sweep: {escape(str(out))} ({files})", soft_wrap=True)
+        say(f"sweep: {out} ({files})")
 
 
 def _warn(text: str) -> None:

@@ -24,6 +24,7 @@ from coordinator.history.stored.writing import replace_file
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
+from emunode.terminal import say
 from emunode.topologies.registry import parse_topology
 
 REQUIREMENTS = Group("Requirements", sort_key=1)
@@ -175,22 +176,21 @@ def _is_schedule(file: Path) -> bool:
 def _show(found: Grade) -> None:
     out = render.console()
     for subject in found.subjects:
-        out.print(f"[bold]{escape(f'{subject.kind} {subject.name}')}[/]", soft_wrap=True)
+        out.print(f"[bold]{escape(f'{subject.kind} {subject.name}')}[/]")
         if subject.networks:
-            out.print(f"on {escape(', '.join(subject.networks))}", soft_wrap=True)
+            say(f"on {', '.join(subject.networks)}")
         _show_marks(subject)
     if found.printed:
-        out.print(f"it printed: {escape(repr(found.printed))}", soft_wrap=True)
+        say(f"it printed: {found.printed!r}")
     record: dict[str, Any] = found.record()
     style = STYLES[str(found.verdict)]
     out.print(
         f"{escape(found.file)}: [{style}]{found.verdict}[/], {record['points']} of {record['of']} points",
-        soft_wrap=True,
     )
     if found.protection:
-        out.print(f"confined by: {', '.join(found.protection.held)}", soft_wrap=True)
+        say(f"confined by: {', '.join(found.protection.held)}")
     for layer, reason in found.protection.missing.items():
-        out.print(f"not confined by: {layer} ({escape(reason)})", soft_wrap=True)
+        say(f"not confined by: {layer} ({reason})")
 
 
 def _show_marks(subject: GradedPart) -> None:
@@ -205,14 +205,13 @@ def _show_marks(subject: GradedPart) -> None:
         for mark in subject.marks
     ]
     render.show_table(("requirement", "verdict", "points", "cases", "meaning"), rows)
-    out = render.console()
     texts: dict[str, list[str]] = {}
     for mark in subject.marks:
         for text in (*mark.findings, *mark.notes, *([mark.stopped] if mark.stopped else [])):
             texts.setdefault(text, []).append(mark.requirement)
     # A reason that holds for several requirements is printed once.
     for text, requirements in texts.items():
-        out.print(f"{', '.join(requirements)}: {escape(text)}", soft_wrap=True)
+        say(f"{', '.join(requirements)}: {text}")
 
 
 check_command = as_command(check)

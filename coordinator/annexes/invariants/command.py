@@ -7,7 +7,6 @@ from time import monotonic
 from typing import Annotated, Unpack
 
 from cyclopts import Parameter
-from rich.markup import escape
 
 from coordinator.annexes.invariants.evaluate import evaluate
 from coordinator.annexes.invariants.registry import FIGURES
@@ -94,7 +93,7 @@ def graph(  # noqa: PLR0913  # its flags
     if not figure:
         show_properties(topology, values)
         for remark in topology.remarks:
-            render.console().print(escape(remark), soft_wrap=True)
+            say(remark)
     # Connectivity is a property, and a figure with a closed form: in print once is enough.
     show_figures([each for each in figures if each.figure not in values], counts=bool(figure))
     if picture is not None:

@@ -218,7 +218,7 @@ def _show(judgement: MpiJudgement, placed: Sequence[Mapping[str, object]], saved
     """Print one line for each call, what the verdicts do not cover, and the verdict on all."""
     out = render.console()
     place = "in a network namespace of its own" if judgement.network == "own" else "with open ports"
-    out.print(f"{escape(judgement.library_name)}, {place}", soft_wrap=True)
+    say(f"{judgement.library_name}, {place}")
     _say_dropped(judgement.dropped)
     if judgement.network != "own":
         say("warning: mpirun listened on all addresses of this machine", err=True)
@@ -231,16 +231,16 @@ def _show(judgement: MpiJudgement, placed: Sequence[Mapping[str, object]], saved
     show_placed(placed)
     render.show_rows("order of operations", [_order_row(each, notes) for each in judgement.orders])
     for note, number in notes.items():
-        out.print(escape(f"{number:>3}  {note}"))
+        out.print(escape(f"{number:>3}  {note}"), wrap=True)
     for line in _relations(judgement.verdicts):
-        out.print(escape(line))
+        out.print(escape(line), wrap=True)
     for collective, names in judgement.unknown.items():
-        out.print(escape(f"no rule, not judged: {collective} {', '.join(names)}"))
+        out.print(escape(f"no rule, not judged: {collective} {', '.join(names)}"), wrap=True)
     for path in saved:
-        out.print(f"saved: {escape(str(path))}", soft_wrap=True)
+        say(f"saved: {path}")
     ruled: list[Ruled] = [*judgement.verdicts, *judgement.orders]
     counts = ", ".join(f"{verdict} {count}" for verdict, count in count_verdicts(ruled).items() if count)
-    out.print(f"verdict: {render.verdict_text(judgement.verdict)}   ({counts})", soft_wrap=True)
+    out.print(f"verdict: {render.verdict_text(judgement.verdict)}   ({counts})")
 
 
 def _title(verdict: CallVerdict) -> str:

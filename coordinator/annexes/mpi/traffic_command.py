@@ -19,6 +19,7 @@ from coordinator.cli.output import OUTPUT, JsonFlag, as_command
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.networks import load_topology
 from emunode.errors import ScenarioError
+from emunode.terminal import say
 from emunode.topologies.base import Topology
 
 CALLS = Group("Calls", sort_key=0)
@@ -86,10 +87,10 @@ def judge_traffic(  # noqa: PLR0913  # its flags
     console = render.console()
     show_traffic(table, placed, saved)
     if verdict is None:
-        console.print("nothing was judged: --collective and --algorithm name a rule")
+        say("nothing was judged: --collective and --algorithm name a rule")
     else:
         text = f"verdict: {render.verdict_text(verdict.verdict)}"
-        console.print(text + (f"   ({escape(verdict.reason)})" if verdict.reason else ""))
+        console.print(text + (f"   ({escape(verdict.reason)})" if verdict.reason else ""), wrap=True)
     return status
 
 
@@ -145,7 +146,7 @@ def show_traffic(table: TrafficTable, placed: Sequence[Mapping[str, object]], sa
     render.show_rows(f"traffic of {table.ranks} ranks", list(summary_rows(table)))
     show_placed(placed)
     if saved is not None:
-        render.console().print(f"saved: {escape(str(saved))} (traffic.csv, report.html)", soft_wrap=True)
+        say(f"saved: {saved} (traffic.csv, report.html)")
 
 
 def collectives_of(text: str) -> Sequence[str]:

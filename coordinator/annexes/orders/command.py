@@ -4,8 +4,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
 from coordinator.annexes.orders.every_order import run_every_order
 from coordinator.annexes.orders.result import EveryOrder
 from coordinator.annexes.orders.shared_state import NOT_WATCHED
@@ -20,7 +18,7 @@ from coordinator.scenario.named import name_again, require_same
 from coordinator.scenario.plugins import load_plugins, plugin_flags
 from coordinator.scenario.reach import FILE
 from emunode.errors import ScenarioError
-from emunode.terminal import plural
+from emunode.terminal import plural, say
 
 SHOWN_COUNTS = 40
 """Most rows of numbers of orders; `--json` has all."""
@@ -71,8 +69,8 @@ def run_order(path: Path, flags: Any, *, alone: bool, as_json: bool) -> int:
         return found.exit_status
     _show_heading(found, "one order of events beside the plain one")
     found_words = found.deviation.words() if found.deviation else "the same packets, rows and counts in both orders"
-    render.console().print(escape(found_words), soft_wrap=True)
-    render.console().print(f"verdict: {render.verdict_text(found.verdict)}", soft_wrap=True)
+    say(found_words)
+    render.console().print(f"verdict: {render.verdict_text(found.verdict)}")
     return found.exit_status
 
 
@@ -82,23 +80,23 @@ def show_orders(found: EveryOrder, repeat: list[str]) -> None:
     _show_heading(found, "every order of arrivals")
     render.show_rows("", counts[:SHOWN_COUNTS])
     if len(counts) > SHOWN_COUNTS:
-        out.print(f"and {plural(len(counts) - SHOWN_COUNTS, 'row')} more: --json has all", soft_wrap=True)
+        say(f"and {plural(len(counts) - SHOWN_COUNTS, 'row')} more: --json has all")
     if found.deviation is not None:
-        out.print(f"shortest deviation: {escape(found.deviation.words())}", soft_wrap=True)
+        say(f"shortest deviation: {found.deviation.words()}")
     for line in repeat:
-        out.print(f"  repeat it with: {escape(line)}", soft_wrap=True)
+        say(f"  repeat it with: {line}")
     if found.plan.scenario.plugin:
         further = f", and {', '.join(found.not_watched)}" if found.not_watched else ""
-        out.print(escape(f"not watched in plug-ins: {NOT_WATCHED}{further}"), soft_wrap=True)
+        say(f"not watched in plug-ins: {NOT_WATCHED}{further}")
     unit = "time" if found.timed else "step"
     counted = f"{plural(found.executions, 'execution')}, {plural(found.steps, unit)}"
     ended = f"; the bound of {found.most:,} was reached" if found.exceeded else ""
     ended += f"; interrupted, with all orders of {plural(found.steps, unit)} run" if found.interrupted else ""
-    out.print(f"verdict: {render.verdict_text(found.verdict)}   {counted}{ended}", soft_wrap=True)
+    out.print(f"verdict: {render.verdict_text(found.verdict)}   {counted}{ended}")
 
 
 def _show_heading(found: EveryOrder, what: str) -> None:
     plan = found.plan
     render.console().print(
-        f"[bold]{plan.topology.title}[/bold]: {plan.spec.collective} by {plan.spec.algorithm}, {what}", soft_wrap=True
+        f"[bold]{plan.topology.title}[/bold]: {plan.spec.collective} by {plan.spec.algorithm}, {what}"
     )

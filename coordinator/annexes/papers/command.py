@@ -125,11 +125,11 @@ def show_section(section: Section) -> None:
     """Print a table with its notes, or the title of a figure: only a page can show figures."""
     out = console()
     if isinstance(section, Figure):
-        out.print(f"{escape(section.title)} [dim](a figure: --out DIR draws it)[/]\n", soft_wrap=True)
+        out.print(f"{escape(section.title)} [dim](a figure: --out DIR draws it)[/]\n")
         return
     show_rows(section.title, section.shown)
     for note in section.notes:
-        out.print(f"  {escape(note)}", soft_wrap=True)
+        say(f"  {note}")
     out.print()
 
 
@@ -137,13 +137,11 @@ def show_summary(done: Reproductions, seconds: float) -> None:
     """Print the verdict of each reproduction, the number of runs, and where the page and the tables are."""
     out = console()
     for reproduced in done.reproduced:
-        out.print(
-            f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}", soft_wrap=True
-        )
+        out.print(f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}")
     kept = f" ({done.kept:,} kept from before)" if done.kept else ""
-    out.print(f"{done.runs:,} runs{kept}, {done.shared:,} results used again; took {duration(seconds)}", soft_wrap=True)
+    say(f"{done.runs:,} runs{kept}, {done.shared:,} results used again; took {duration(seconds)}")
     if done.files:
-        out.print(f"{escape(str(done.files[0]))}, and {len(done.files) - 1:,} tables as CSV beside it", soft_wrap=True)
+        say(f"{done.files[0]}, and {len(done.files) - 1:,} tables as CSV beside it")
 
 
 reproduce_command = as_command(reproduce)

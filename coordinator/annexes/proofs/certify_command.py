@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.markup import escape
 
 from coordinator.annexes import annex_function
 from coordinator.annexes.proofs.api import certify_scenario
@@ -21,7 +20,7 @@ from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
 from emunode.errors import ScenarioError
-from emunode.terminal import plural
+from emunode.terminal import plural, say
 
 
 def certify(  # noqa: PLR0913  # its flags
@@ -130,12 +129,11 @@ def show_certificate(certificate: Certificate, path: Path | None) -> None:
     out.print(
         f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, redundancy {spec.redundancy}, "
         f"driver {plan.scenario.driver}; {_symmetries(certificate.symmetries)}",
-        soft_wrap=True,
     )
     render.show_rows("sets of faults", [_row(level, certificate.method) for level in certificate.counts])
     for line in (*_argument_lines(certificate), *_counterexample_lines(certificate, path)):
-        out.print(escape(line), soft_wrap=True)
-    out.print(f"verdict: {render.verdict_text(verdict)}   {_counted(certificate)}", soft_wrap=True)
+        say(line)
+    out.print(f"verdict: {render.verdict_text(verdict)}   {_counted(certificate)}")
 
 
 def _row(level: Level, method: str) -> dict[str, object]:

@@ -19,7 +19,7 @@ from coordinator.cli.documents import print_json
 from coordinator.scenario.networks import load_topology
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
-from emunode.terminal import plural
+from emunode.terminal import plural, say
 from emunode.topologies.base import Topology
 
 VERDICTS: Final = ("holds", "holds, redundant", "violated", "refused", "undecided")
@@ -113,7 +113,7 @@ def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
     if len(verdicts) > 1:
         counts = Counter(verdicts)
         words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in FileVerdict if counts[verdict])
-        render.console().print(f"{len(verdicts)} schedules: {words}", soft_wrap=True)
+        say(f"{len(verdicts)} schedules: {words}")
     return status
 
 
@@ -151,16 +151,13 @@ def _on_network(judged: JudgedFile, topology: Topology | None) -> tuple[Schedule
 
 def _show_claims(judged: JudgedFile, bounds: Sequence[Claim]) -> None:
     """Print what a file states beside what its schedule has, and the lower bounds of the network."""
-    out = render.console()
     for claim in judged.judgement.claims:
         verdict = "holds" if claim.holds else "differs"
-        out.print(
-            f"  states {claim.name}: {claim.stated:.6g}, measured {claim.measured:.6g}: {verdict}", soft_wrap=True
-        )
+        say(f"  states {claim.name}: {claim.stated:.6g}, measured {claim.measured:.6g}: {verdict}")
     for each in bounds:
         name = NAMES[each.name]
         pieces = f"; for {each.condition}: at least {each.predicted}" if each.condition else ""
-        out.print(f"  {name}: {getattr(judged.judgement, name)}, lower bound {each.bound}{pieces}", soft_wrap=True)
+        say(f"  {name}: {getattr(judged.judgement, name)}, lower bound {each.bound}{pieces}")
 
 
 def _show_table(
@@ -173,12 +170,11 @@ def _show_table(
     render.show_rows("Schedules", rows)
     out = render.console()
     for (verdict, reason), files in sorted(reasons.items(), key=lambda each: -len(each[1])):
-        out.print(f"{len(files)} {verdict}: {escape(reason)}; first: {escape(str(files[0]))}", soft_wrap=True)
+        out.print(f"{len(files)} {verdict}: {escape(reason)}; first: {escape(str(files[0]))}")
 
 
 def _show_stalled(stalled: StalledRun, faults: Sequence[str]) -> None:
     """Print what faults cost where thread blocks wait for lost messages."""
-    out = render.console()
     lost = ", ".join(
         f"gpu {gpu}: "
         + " ".join(f"{buffer}[{at}]" for buffer, at in cells[:MOST_CELLS])
@@ -189,7 +185,7 @@ def _show_stalled(stalled: StalledRun, faults: Sequence[str]) -> None:
     text = f"under {' '.join(faults)}: {stalled.lost_count} of {stalled.expected} chunks are lost"
     text += f" ({lost})" if lost else ""
     text += f"; {blocks}; first: {stalled.first}" if stalled.stalled else ""
-    out.print(f"  {escape(text)}", soft_wrap=True)
+    say(f"  {text}")
 
 
 def _show(judged: JudgedFile) -> None:
@@ -207,6 +203,6 @@ def _show(judged: JudgedFile) -> None:
     # A refused file has no facts.
     text = "; ".join([*([", ".join(facts)] if found.steps is not None else []), *reason])
     verdict = f"[{STYLES[found.verdict]}]{found.words}[/]"
-    render.console().print(f"{escape(str(judged.path))}: {verdict}: {escape(text)}", soft_wrap=True)
+    render.console().print(f"{escape(str(judged.path))}: {verdict}: {escape(text)}")
     for note in found.notes:
-        render.console().print(f"  note: {escape(note)}", soft_wrap=True)
+        say(f"  note: {note}")
