@@ -18,11 +18,11 @@ import polars as pl
 
 from coordinator.history.journal import RECORD
 from emunode.algorithms.base import Algorithm
+from emunode.engine import step_times
 from emunode.faults.in_time import TimedFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Port, PortModel, Rank, Step
 from emunode.net.wire import DEPARTURE, RECEIPTS, TIME
-from emunode.timed import step_times
 from emunode.timed.cost_model import NANO, LinearCostModel, PortOccupancy
 from emunode.timed.memory_engine import EventHistory, TimedMemoryEngine
 from emunode.timed.transmission import RankTimetable

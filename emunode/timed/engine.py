@@ -24,6 +24,7 @@ from emunode import runtime as libc
 from emunode.algorithms.base import Algorithm
 from emunode.engine import node as engine_node
 from emunode.engine.rank_set import altered_copies
+from emunode.engine.step_times import StepTimes
 from emunode.errors import EmulatorError, RuleError
 from emunode.faults.effects import ALWAYS
 from emunode.faults.in_time import FaultsInTime
@@ -48,7 +49,6 @@ from emunode.timed.orders import (
 )
 from emunode.timed.policies import RunSettings
 from emunode.timed.rank import Receipt
-from emunode.timed.step_times import StepTimes
 from emunode.timed.through_protocol import RunTimes
 from emunode.timed.transmission import NOTHING_PLANNED, Departure, RankTimetable
 

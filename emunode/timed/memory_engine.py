@@ -15,6 +15,7 @@ from emunode.algorithms.base import Algorithm
 from emunode.engine.known_paths import KnownPaths
 from emunode.engine.rank_set import AlteredCopy, altered_copies
 from emunode.engine.step import reverse_ports_of
+from emunode.engine.step_times import StepTimes
 from emunode.faults.effects import ALWAYS
 from emunode.faults.in_time import FaultsInTime, TimedFault
 from emunode.faults.kinds import NodeFault
@@ -24,7 +25,6 @@ from emunode.protocols.base import ControlKind
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.policies import RunSettings
 from emunode.timed.rank import Actions, Arrival, Notice, TimedRank, TimedSuspicion
-from emunode.timed.step_times import StepTimes
 from emunode.timed.through_protocol import RunTimes
 from emunode.timed.transmission import NOTHING_PLANNED, Departure, RankTimetable, packet_size
 

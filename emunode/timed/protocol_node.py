@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from emunode.algorithms.base import Algorithm, Rule
 from emunode.engine.node import Node, failure
 from emunode.engine.protocol_node import ProtocolNode
+from emunode.engine.step_times import StepTimes
 from emunode.errors import RuleError, RunError
 from emunode.model import Hop, Packet, Port, Rank, Segment, Step
 from emunode.protocols.base import ControlKind, PortSegment, Protocol, control_kind, is_control
-from emunode.timed.step_times import StepTimes
 
 
 class TimedProtocolNode(ProtocolNode):

@@ -8,12 +8,12 @@ the first run.
 from collections.abc import Sequence
 
 from emunode.algorithms.base import Algorithm, Rule
+from emunode.engine.step_times import StepTimes
 from emunode.engine.survivor_node import Renumbering, apart, follow
 from emunode.model import Hop, HopOutcome, Packet, Port, Rank, Segment
 from emunode.protocols.agreement import AgreementLayer
 from emunode.protocols.base import PortSegment, Protocol
 from emunode.timed.protocol_node import TimedProtocolNode
-from emunode.timed.step_times import StepTimes
 
 
 class TimedRepetition:

@@ -16,6 +16,7 @@ from math import ceil
 
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.rank_set import make_rule
+from emunode.engine.step_times import StepTimes
 from emunode.faults.detection import PortDetector
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime
@@ -26,7 +27,6 @@ from emunode.protocols.registry import make_protocol
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.protocol_node import TimedProtocolNode
 from emunode.timed.rank import Actions, Arrival, EventPolicy, Incarnation, TimedSuspicion
-from emunode.timed.step_times import StepTimes
 from emunode.timed.survivor_node import TimedSurvivorNode
 from emunode.timed.transmission import Departure, packet_size, transmit
 

@@ -3,12 +3,12 @@
 import pytest
 
 from emunode.algorithms.registry import make_algorithm
+from emunode.engine.step_times import StepTimes
 from emunode.errors import FrameError
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import Collective, CollectiveSpec
 from emunode.timed.hosted_rank import HostedRank
 from emunode.timed.rank import TimedRank
-from emunode.timed.step_times import StepTimes
 from emunode.timed.through_protocol import RunTimes, ThroughProtocol
 from emunode.topologies.registry import parse_topology
 from tests.emunode.timed.protocol_support import EIGHTH, MS, STOP_AND_WAIT

@@ -1,10 +1,10 @@
 """The engine of the timed clock in memory: the step limit, ranks that are created late, and rows by steps."""
 
 from emunode.algorithms.registry import make_algorithm
+from emunode.engine.step_times import StepTimes
 from emunode.faults.effects import ALWAYS
 from emunode.model import Collective, CollectiveSpec, ReliableLinks
 from emunode.timed.memory_engine import TimedMemoryEngine
-from emunode.timed.step_times import StepTimes
 from emunode.topologies.registry import parse_topology
 from tests.emunode.timed.protocol_support import EIGHTH, MS, STOP_AND_WAIT, data, predicted
 

@@ -2,13 +2,13 @@
 
 import pytest
 
+from emunode.engine.step_times import StepTimes
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import ReliableLinks
 from emunode.timed.by_steps import BySteps
 from emunode.timed.on_arrival import OnArrival
 from emunode.timed.policies import RunSettings
 from emunode.timed.rank import Policy
-from emunode.timed.step_times import StepTimes
 from emunode.timed.through_protocol import RunTimes, ThroughProtocol
 from emunode.timed.transmission import NOTHING_PLANNED
 from tests.emunode.timed.test_faults_in_time import MS, ONE_MS, made

@@ -4,11 +4,11 @@ import pytest
 
 from emunode.algorithms.base import LocalView
 from emunode.algorithms.registry import make_algorithm
+from emunode.engine.step_times import StepTimes
 from emunode.errors import RuleError
 from emunode.model import Collective, CollectiveSpec, HopOutcome, Rank, Segment
 from emunode.protocols.base import ControlKind, Protocol, control_segment
 from emunode.timed.protocol_node import TimedProtocolNode
-from emunode.timed.step_times import StepTimes
 from emunode.topologies.registry import parse_topology
 
 PATH = parse_topology("mesh:3")

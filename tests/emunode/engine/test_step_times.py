@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emunode.timed.step_times import StepTimes
+from emunode.engine.step_times import LOCK_STEP_TIMES, StepTimes
 
 DURATIONS = st.lists(st.integers(1, 9), max_size=8)
 
@@ -26,3 +26,13 @@ def test_a_time_lies_in_the_last_step_that_has_begun(durations: list[int], time:
 @pytest.mark.parametrize(("durations", "longest"), [([], 1), ([0, 0], 1), ([3, 7, 2], 7)])
 def test_the_longest_step_is_never_empty(durations: list[int], longest: int) -> None:
     assert StepTimes(durations).longest == longest
+
+
+@pytest.mark.parametrize("step", [1, 2, 1000])
+def test_in_lock_step_a_step_is_its_own_time(step: int) -> None:
+    assert LOCK_STEP_TIMES.begins(step) == LOCK_STEP_TIMES.step_at(step) == step
+
+
+@given(DURATIONS, st.integers(1, 20), st.integers(0, 9))
+def test_steps_begin_later_with_the_first_one(durations: list[int], step: int, first: int) -> None:
+    assert StepTimes(durations, first).begins(step) == StepTimes(durations).begins(step) + first
