@@ -19,11 +19,11 @@ import pytest
 from tests.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 348_400,
+    "core": 347_600,
     "annexes": 162_100,  # 162,059: the grader refuses names that a submission forges
     "tests": 373_600,
     "scripts": 45_300,
-    "modules of the core": 494,
+    "modules of the core": 492,
     "late imports": 30,
     "longest function of the command line": 115,
     "members of Algorithm": 73,

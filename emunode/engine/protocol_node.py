@@ -1,94 +1,161 @@
-"""A node with a protocol between its rule and its ports, in lock-step.
+"""A node with a protocol between its rule and its ports, under either clock. No clock, no socket.
 
 Arrivals go through the protocol to the rule, and sends of the rule go through the protocol to the ports. Packets then leave
 when the protocol says so. Hence a send of the rule is never too late, and a send that the port model or the link capacity
-does not allow waits its turn. A port model limits the sends of a node in a step. Its receipts depend on its neighbours:
-neighbours send when their own time-outs come. So receipts are not checked, as for packets that faults make late.
+does not allow waits its turn.
+
+All times are readings of the node's own clock, and `StepTimes` tells the step of the rule that contains a time. Under the
+timed clock `ThroughProtocol` is the driver: it hands over packets on arrival, so a tree forwards in the order of arrivals,
+and sends that the rule schedules for a later step go to the protocol when that step begins. In lock-step a step is its own
+time, and `step` is the driver. There a port model limits the sends of a node in a step. Its receipts depend on its
+neighbours, which send when their own time-outs come; so receipts are not checked, as for packets that faults make late.
 """
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 
 from emunode.algorithms.base import Algorithm, Rule
 from emunode.engine.node import Node, failure, make_segment, port_of
+from emunode.engine.step_times import LOCK_STEP_TIMES, StepTimes
 from emunode.errors import RuleError, RunError
-from emunode.model import Hop, HopOutcome, Port, PortModel, PortPacket, Rank, Segment, Step
-from emunode.protocols.base import Protocol, is_control
+from emunode.model import Hop, HopOutcome, Packet, Port, PortModel, PortPacket, Rank, Segment, Step
+from emunode.protocols.base import ControlKind, PortSegment, Protocol, control_kind, is_control
 
 
 class ProtocolNode(Node):
-    """One rank of a network with its rule, and with a protocol that begins in step `now`."""
+    """One rank of a network with its rule, and with a protocol that begins at the time `now`."""
 
-    __slots__ = ("protocol",)
+    __slots__ = ("_times", "protocol")
 
-    def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule, protocol: Protocol, now: Step) -> None:
+    def __init__(
+        self,
+        rank: Rank,
+        algorithm: Algorithm,
+        rule: Rule,
+        protocol: Protocol,
+        now: int,
+        times: StepTimes = LOCK_STEP_TIMES,
+    ) -> None:
         super().__init__(rank, algorithm, rule)
         self.enable_queueing()
+        self._times = times
         self.protocol = protocol
         protocol.start(now)
-        self._note_due(now)
+        self.note_due(now, times.step_at(now))
 
-    def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Read the packets that arrived in step - 1; return the packets that leave in `step`, by ascending port, and
-        the hops.
-        """
-        hops: list[Hop] = []
-        try:
-            if inbox:
-                inbox.sort(key=port_of)
-                self._read_apart(inbox, hops)
-                passed = [(port, self.protocol.receive(step, port, packet)) for port, packet in inbox]
-                self._decide(step, [(port, packet) for port, packet in passed if packet])
-            outbox = self._through_protocol(step)
-        except (RuleError, RunError, MemoryError):
-            raise
-        except Exception as error:
-            raise failure(self._algorithm, self.rank, step, error) from error
-        return outbox, hops
+    # --- under either clock ----------------------------------------------------------------------------------------
 
-    def suspects(self, step: Step, port: Port, suspected: bool) -> None:
-        """Tell the protocol about a port at the beginning of `step`, before the node reads."""
-        self.protocol.suspects(step, port, suspected)
-        self._note_due(step, ready=bool(self.protocol.ready(step)))
+    @property
+    def alarm(self) -> int | None:
+        """The next time when the node acts without receiving anything first, or None."""
+        planned = self._planned()
+        times = [] if planned is None else [self._times.begins(planned)]
+        if self.protocol.alarm is not None:
+            # A time already, where the rule's schedule has steps.
+            times.append(self.protocol.alarm)
+        return min(times, default=None)
 
     @property
     def reports(self) -> list[Segment]:
         """Decisions of the node that the engine has not taken yet."""
         return self.protocol.reports
 
+    def receive(self, now: int, arrivals: Sequence[PortPacket]) -> list[list[Hop]]:
+        """Read packets that arrive at one time, by ascending port; return the hops of each."""
+        judged: list[list[Hop]] = []
+        passed = []
+        step = self._times.step_at(now)
+        with self._naming_failures(step):
+            for port, packet in arrivals:
+                judged.append(self._judge(port, packet))
+                # A sign of life is the business of the detector, already noted there.
+                others = tuple(each for each in packet if control_kind(each) is not ControlKind.KEEP_ALIVE)
+                data = self.protocol.receive(now, port, others) if others else ()
+                # A control segment that no layer has taken, such as an altered one, is no data for the rule.
+                data = tuple(each for each in data if not is_control(each))
+                if data:
+                    passed.append((port, data))
+            for when, port, segment in self._rule.receive(step - 1, passed) if passed else ():
+                # A rule that plans by steps may get its packets late: then it sends now.
+                self._agenda.setdefault(max(when, step), []).append((port, segment))
+        return judged
+
+    def suspects(self, now: int, port: Port, suspected: bool) -> None:
+        """Tell the protocol that a detector suspects a port, or does so no longer."""
+        self.protocol.suspects(now, port, suspected)
+
+    def wake(self, now: int) -> None:
+        """Act on the time-outs that are due."""
+        if self.protocol.alarm is not None and self.protocol.alarm <= now:
+            with self._naming_failures(self._times.step_at(now)):
+                self.protocol.wake(now)
+
+    def submit_due(self, now: int) -> None:
+        """Hand over to the protocol the sends of the rule in steps that have begun."""
+        step = self._times.step_at(now)
+        with self._naming_failures(step):
+            # Step by step, since a rule's own schedule is drawn one step at a time.
+            while (planned := self._planned()) is not None and planned <= step:
+                self._submit(planned, now)
+
+    def ready(self, now: int) -> Sequence[PortSegment]:
+        """Return the segments that may leave, the most urgent first."""
+        return self.protocol.ready(now)
+
+    def sent(self, now: int, port: Port, segment: Segment) -> None:
+        """Note that the transmission of a ready segment begins."""
+        self.protocol.sent(now, port, segment)
+
+    def skip_to(self, now: int) -> None:
+        """Discard sends that the rule has scheduled for steps that began before `now`; missed time-outs come at `now`."""
+        step = self._times.step_at(now)
+        # A step that has begun before `now` is missed; a step that begins at it is not.
+        Node.resume(self, step if self._times.begins(step) == now else step + 1)
+        self.protocol.resume(now)
+
+    # --- in lock-step ----------------------------------------------------------------------------------------------
+
+    def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
+        inbox.sort(key=port_of)
+        hops = list(chain.from_iterable(self.receive(step, inbox)))
+        # Before new sends: a segment that has timed out is older than they are, and leaves ahead of them.
+        self.wake(step)
+        with self._naming_failures(step):
+            self._submit(step, step)
+            outbox = self._allowed(self.protocol.ready(step))
+            for port, packet in outbox:
+                for segment in packet:
+                    self.protocol.sent(step, port, segment)
+            self.note_due(step, step + 1)
+        return outbox, hops
+
     def resume(self, step: Step) -> None:
-        """Skip to `step`: sends of the rule for the missed steps are discarded, time-outs of these steps come in `step`."""
-        super().resume(step)
-        self.protocol.resume(step)
-        self._note_due(step, ready=bool(self.protocol.ready(step)))
+        self.skip_to(step)
+        self.note_due(step, step)
 
-    def _read_apart(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
-        """Classify every arrival. Control segments are recorded, and left to the protocol."""
-        data = []
-        for port, packet in inbox:
-            hops += [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if is_control(segment)]
-            # Control segments never become FIRST or DUPLICATE: deliveries are counted from data alone.
-            data.append((port, tuple(segment for segment in packet if not is_control(segment))))
-        self._read(data, hops)
-
-    def _decide(self, step: Step, passed: list[PortPacket]) -> None:
-        """Let the rule decide on the segments that have passed the protocol."""
-        for when, port, segment in self._rule.receive(step - 1, passed) if passed else ():
-            # A rule that plans by steps may get its packets late: then it sends now.
-            self._agenda.setdefault(max(when, step), []).append((port, segment))
-
-    def _through_protocol(self, step: Step) -> list[PortPacket]:
-        """Hand over the sends of the rule in `step`; return the packets that the protocol and the port model allow."""
-        protocol = self.protocol
-        if protocol.alarm is not None and protocol.alarm <= step:
-            # Before new sends: a segment that has timed out is older than they are, and leaves ahead of them.
-            protocol.wake(step)
-        self._submit(step, step)
-        ready = tuple(protocol.ready(step))
-        packets = self._allowed(ready)
-        for port, packet in packets:
-            for segment in packet:
-                protocol.sent(step, port, segment)
+    def note_due(self, now: int, least: Step) -> None:
+        """Set the next step, `least` or later, when this node acts without receiving anything first."""
         # Segments that had to stay are ready again in the next step.
-        self._note_due(step + 1, ready=bool(protocol.ready(step)))
-        return packets
+        if self.ready(now):
+            self.due = least
+        else:
+            # A time-out of a step that is over, or was missed, is acted upon in the next step that runs.
+            self.due = None if self.alarm is None else max(least, self._times.step_at(self.alarm))
+
+    # --- the way from the ports to the rule and back ---------------------------------------------------------------
+
+    def _judge(self, port: Port, packet: Packet) -> list[Hop]:
+        """Classify the segments of an arrival. Control segments are recorded, and left to the protocol."""
+        # Control segments never become FIRST or DUPLICATE: deliveries are counted from data alone.
+        hops = [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if is_control(segment)]
+        self._read([(port, tuple(segment for segment in packet if not is_control(segment)))], hops)
+        return hops
+
+    def _planned(self) -> Step | None:
+        """Return the next step with sends of the rule."""
+        own = [] if self._next is None else [self._next[0]]
+        return min([*own, *self._agenda], default=None)
 
     def _submit(self, step: Step, now: int) -> None:
         """Hand the sends of the rule in `step` over to the protocol."""
@@ -101,7 +168,7 @@ class ProtocolNode(Node):
                 raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: {reason}")
             self.protocol.submit(now, port, segment)
 
-    def _allowed(self, ready: tuple[tuple[Port, Segment], ...]) -> list[PortPacket]:
+    def _allowed(self, ready: Sequence[PortSegment]) -> list[PortPacket]:
         """Return the packets that may leave in one step, by ascending port. Control segments do not count against the
         capacity.
         """
@@ -122,11 +189,11 @@ class ProtocolNode(Node):
             packets.setdefault(port, []).append(segment)
         return [(port, tuple(packets[port])) for port in sorted(packets)]
 
-    def _note_due(self, least: Step, *, ready: bool = False) -> None:
-        """Set the next step, `least` or later, when this node acts without receiving anything first."""
-        alarm = self.protocol.alarm
-        if ready or (alarm is not None and alarm < least):
-            # A time-out of a step that is over, or was missed, is acted upon in the next step that runs.
-            alarm = least
-        own = [self._next[0]] if self._next is not None else []
-        self.due = min([*own, *self._agenda, *([alarm] if alarm is not None else [])], default=None)
+    @contextmanager
+    def _naming_failures(self, step: Step) -> Iterator[None]:
+        try:
+            yield
+        except (RuleError, RunError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error

@@ -13,12 +13,11 @@ from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.engine.known_paths import faults_by_steps
 from emunode.engine.node import Node, failure
 from emunode.engine.protocol_node import ProtocolNode
-from emunode.engine.survivor_node import SurvivorNode
+from emunode.engine.survivor_node import make_node
 from emunode.errors import RuleError
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.kinds import FOREVER, Fault, NodeFault
 from emunode.model import ALL_RANKS, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
-from emunode.protocols.agreement import AgreementLayer
 from emunode.protocols.registry import make_protocol
 
 AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
@@ -79,11 +78,7 @@ class RankSet:
         protocol = make_protocol(self._algorithm, view) if self.has_protocol else None
         if protocol is None:
             return Node(view.rank, self._algorithm, rule)
-        # An agreement that shrinks the network starts further runs at a rank: that takes a node that can hold two of
-        # them.
-        if isinstance(protocol, AgreementLayer) and protocol.shrinks:
-            return SurvivorNode(view.rank, self._algorithm, rule, protocol, self._step)
-        return ProtocolNode(view.rank, self._algorithm, rule, protocol, self._step)
+        return make_node(view.rank, self._algorithm, rule, protocol, self._step)
 
     def apply_faults(
         self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]
@@ -141,6 +136,7 @@ class RankSet:
             if isinstance(node, ProtocolNode) and not silent:
                 assert self.detection is not None
                 node.suspects(step, port, self.detection.suspects(rank, port))
+                node.note_due(step, step)
                 self.notified.add(rank)
                 if node.due is not None and node.due <= step:
                     acting.add(rank)

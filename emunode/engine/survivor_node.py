@@ -3,7 +3,8 @@
 The rule of the first run is silent from the first news of a suspicion on. At a decision the node builds the rest of the
 network, as every other node does, and runs a second node on it: one with a new rank, new ports and an algorithm for any
 network. Segments of a repetition cross links with the ranks of the whole network and on trees of their own, so that nothing
-that is still under way from an earlier run is taken for it.
+that is still under way from an earlier run is taken for it. A repetition begins at the time of the decision, and its steps
+last as long as its longest packet: one step in lock-step.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.engine.node import Node, port_of
 from emunode.engine.protocol_node import ProtocolNode
+from emunode.engine.step_times import LOCK_STEP_TIMES, StepTimes
 from emunode.model import (
     AGAIN_TREE,
     ALL_RANKS,
@@ -26,7 +28,7 @@ from emunode.model import (
     Step,
 )
 from emunode.protocols.agreement import AgreementLayer, Decision
-from emunode.protocols.base import ControlKind, control_segment
+from emunode.protocols.base import ControlKind, PortSegment, Protocol, control_segment
 from emunode.protocols.survivors import TREES, NetworkPart, RunEnd, largest_part
 from emunode.topologies.base import Topology
 
@@ -36,67 +38,122 @@ class SurvivorNode(ProtocolNode):
 
     __slots__ = ("_layer", "_repetition", "_taken")
 
-    def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule, layer: AgreementLayer, now: Step) -> None:
+    def __init__(
+        self,
+        rank: Rank,
+        algorithm: Algorithm,
+        rule: Rule,
+        layer: AgreementLayer,
+        now: int,
+        times: StepTimes = LOCK_STEP_TIMES,
+    ) -> None:
         self._layer = layer
         self._repetition: RepeatedRank | None = None
         self._taken = 0
         """How many decisions have been acted upon."""
-        super().__init__(rank, algorithm, rule, layer, now)
+        super().__init__(rank, algorithm, rule, layer, now, times)
+
+    @property
+    def alarm(self) -> int | None:
+        times = [super().alarm, None if self._repetition is None else self._repetition.alarm]
+        return min((time for time in times if time is not None), default=None)
+
+    def receive(self, now: int, arrivals: Sequence[PortPacket]) -> list[list[Hop]]:
+        # The layer of the agreement has abandoned the first run, and drops data: segments of a repetition go past it.
+        parts = [(port, *apart(packet)) for port, packet in arrivals]
+        judged = super().receive(now, [(port, others) for port, _, others in parts])
+        # Before the segments of repetitions are read: a decision of this time begins their repetition.
+        self._follow(now)
+        for (port, repeated, _), hops in zip(parts, judged, strict=True):
+            ours, stale = self._sorted_out(port, repeated)
+            hops.extend(stale)
+            if self._repetition is not None and ours:
+                hops.extend(*self._repetition.receive(now, [(port, ours)]))
+        return judged
+
+    def suspects(self, now: int, port: Port, suspected: bool) -> None:
+        super().suspects(now, port, suspected)
+        self._follow(now)
+
+    def wake(self, now: int) -> None:
+        super().wake(now)
+        self._follow(now)
+
+    def submit_due(self, now: int) -> None:
+        super().submit_due(now)
+        if self._repetition is not None:
+            self._repetition.submit_due(now)
+
+    def ready(self, now: int) -> Sequence[PortSegment]:
+        again = [] if self._repetition is None else self._repetition.ready(now)
+        # The agreement first: it decides whether the repetition is worth sending for.
+        return [*super().ready(now), *again]
+
+    def sent(self, now: int, port: Port, segment: Segment) -> None:
+        repeated, _ = apart((segment,))
+        # By the tree of the segment: a repetition has trees of its own.
+        if repeated and self._repetition is not None:
+            self._repetition.sent(now, port, segment)
+        else:
+            super().sent(now, port, segment)
+
+    def skip_to(self, now: int) -> None:
+        super().skip_to(now)
+        if self._repetition is not None:
+            self._repetition.skip_to(now)
 
     def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        # The layer of the agreement has abandoned the first run, and drops data: segments of a repetition go past it.
-        repeated, others = _split(inbox)
-        outbox, hops = super().step(step, others)
+        parts = [(port, *apart(packet)) for port, packet in inbox]
+        # The port model limits each of the two runs by itself. A decision of this step comes before the repeated segments
+        # are read: a rank that hung decides as late as this.
+        outbox, hops = super().step(step, [(port, others) for port, _, others in parts if others])
+        arrived = []
+        for port, repeated, _ in parts:
+            ours, stale = self._sorted_out(port, repeated)
+            hops += stale
+            arrived += [(port, ours)] if ours else []
+        if self._repetition is not None:
+            sent, read = self._repetition.step(step, arrived)
+            outbox, hops = _merged(outbox, sent), hops + read
+            self.note_due(step, step + 1)
+        return outbox, hops
+
+    def _sorted_out(self, port: Port, repeated: Packet) -> tuple[Packet, list[Hop]]:
+        """Return the segments of the running repetition; segments of another one are received, and left unread."""
+        current = self._repetition
+        ours = () if current is None else tuple(each for each in repeated if current.names.expects(port, each))
+        return ours, [Hop(port, HopOutcome.CONTROL, each) for each in repeated if each not in ours]
+
+    def _follow(self, now: int) -> None:
+        """Abandon the collective at the first news; begin the repetition that follows from a decision."""
         layer = self._layer
         if layer.abandoned:
+            # Sends of the run that is given up. The rule's own schedule too, or the node would wake for sends that are not
+            # wanted any more.
             self._agenda.clear()
-            # The rule's own schedule too, or `due` would wake the node for sends that are not wanted any more.
             self._next = None
         if len(layer.decisions) > self._taken:
             self._taken = len(layer.decisions)
-            self._repetition = self._repeat(layer.decisions[-1])
+            topology, spec = self._algorithm.topology, self._algorithm.spec
+            report, names, algorithm = follow(topology, spec, self.rank, layer.decisions[-1])
+            self.reports.append(report)
+            self._repetition = None
+            if names is not None and algorithm is not None and spec.agreement is not None:
+                with self._naming_failures(self._times.step_at(now)):
+                    self._repetition = RepeatedRank(names, algorithm, StepTimes([spec.agreement.longest], now))
         if not layer.settled:
             # A decision that has not been taken yet will change the network again.
             self._repetition = None
-        sent, read = self._step_again(step, repeated)
-        # Again: `super().step` has noted a step before the repetition began or ran.
-        self._note_due(step + 1, ready=bool(layer.ready(step)))
-        return _merged(outbox, sent), hops + read
 
-    def resume(self, step: Step) -> None:
-        if self._repetition is not None:
-            self._repetition.resume(step)
-        super().resume(step)
 
-    def _repeat(self, decision: Decision) -> "RepeatedRank | None":
-        """Begin the repetition that follows from a decision, and report it."""
-        report, names, algorithm = follow(self._algorithm.topology, self._algorithm.spec, self.rank, decision)
-        self.reports.append(report)
-        return None if names is None or algorithm is None else RepeatedRank(names, algorithm, decision.step)
-
-    def _step_again(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Return the packets and hops of a step of the repetition. Segments of another repetition are received, and
-        left unread.
-        """
-        current = self._repetition
-        stale, arrived = [], []
-        for port, packet in inbox:
-            ours = (
-                () if current is None else tuple(segment for segment in packet if current.names.expects(port, segment))
-            )
-            stale += [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if segment not in ours]
-            if ours:
-                arrived.append((port, ours))
-        if current is None:
-            return [], stale
-        outbox, hops = current.step(step, arrived)
-        return outbox, stale + hops
-
-    def _note_due(self, least: Step, *, ready: bool = False) -> None:
-        super()._note_due(least, ready=ready)
-        due = None if self._repetition is None else self._repetition.due
-        if due is not None and (self.due is None or due < self.due):
-            self.due = max(due, least)
+def make_node(
+    rank: Rank, algorithm: Algorithm, rule: Rule, protocol: Protocol, now: int, times: StepTimes = LOCK_STEP_TIMES
+) -> ProtocolNode:
+    """Return the node of a rank with a protocol that begins at `now`."""
+    # An agreement that shrinks the network starts further runs at a rank: that takes a node that can hold two of them.
+    if isinstance(protocol, AgreementLayer) and protocol.shrinks:
+        return SurvivorNode(rank, algorithm, rule, protocol, now, times)
+    return ProtocolNode(rank, algorithm, rule, protocol, now, times)
 
 
 class Renumbering:
@@ -134,36 +191,41 @@ class Renumbering:
         return old[origin], target if target == ALL_RANKS else old[target], tree + self._first_tree, number, payload
 
 
-class RepeatedRank:
-    """One rank in one repetition that begins in step `began`. Its ports and ranks are named as in the whole network."""
+class RepeatedRank(ProtocolNode):
+    """One rank in one repetition, whose ports and ranks are named as in the whole network."""
 
-    def __init__(self, names: Renumbering, algorithm: Algorithm, began: Step) -> None:
+    __slots__ = ("names",)
+
+    def __init__(self, names: Renumbering, algorithm: Algorithm, times: StepTimes) -> None:
         self.names = names
-        # Step `began` of the run is step 1 of the repetition.
-        self._before = began - 1
-        self._node = Node(names.view.rank, algorithm, algorithm.rule(names.view))
-        # Faults go on, and a rank that hung decides later than others: packets of a repetition may be late although no
-        # rule is wrong.
-        self._node.enable_queueing()
+        # A protocol that passes everything through: a repetition has plain links. Faults go on, and a rank that hung
+        # decides later than others, so packets may be late although no rule is wrong.
+        super().__init__(names.view.rank, algorithm, algorithm.rule(names.view), Protocol(), times.begins(1), times)
 
-    @property
-    def due(self) -> Step | None:
-        """The next step when it sends without receiving anything first."""
-        return None if self._node.due is None else self._node.due + self._before
+    def receive(self, now: int, arrivals: Sequence[PortPacket]) -> list[list[Hop]]:
+        return [self._outwards(hops) for hops in super().receive(now, self._inwards(arrivals))]
 
-    def step(self, step: Step, inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Read the packets that arrived in step - 1; return the packets that leave in `step`, and the hops."""
-        names, ports = self.names, self.names.ports
-        arrived = [(ports.index(port), tuple(map(names.inwards, packet))) for port, packet in inbox]
-        outbox, hops = self._node.step(step - self._before, arrived)
-        return (
-            [(ports[port], tuple(map(names.outwards, packet))) for port, packet in outbox],
-            [Hop(ports[port], outcome, names.outwards(segment)) for port, outcome, segment in hops],
-        )
+    def ready(self, now: int) -> list[PortSegment]:
+        names = self.names
+        return [(names.ports[port], names.outwards(segment)) for port, segment in super().ready(now)]
 
-    def resume(self, step: Step) -> None:
-        """Skip to a step; sends that were due before it are discarded."""
-        self._node.resume(step - self._before)
+    def sent(self, now: int, port: Port, segment: Segment) -> None:
+        super().sent(now, self.names.ports.index(port), self.names.inwards(segment))
+
+    def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
+        # As without a protocol, where sends that wait for their port follow the rule's own sends of the next step.
+        outbox, hops = Node.step(self, self._times.step_at(step), self._inwards(inbox))
+        names = self.names
+        leaving = [(names.ports[port], tuple(map(names.outwards, packet))) for port, packet in outbox]
+        return leaving, self._outwards(hops)
+
+    def _inwards(self, arrivals: Sequence[PortPacket]) -> list[PortPacket]:
+        names = self.names
+        return [(names.ports.index(port), tuple(map(names.inwards, packet))) for port, packet in arrivals]
+
+    def _outwards(self, hops: Sequence[Hop]) -> list[Hop]:
+        names = self.names
+        return [Hop(names.ports[port], outcome, names.outwards(segment)) for port, outcome, segment in hops]
 
 
 def follow(
@@ -180,16 +242,6 @@ def follow(
     if part.algorithm is None or not included:
         return report, None, None
     return report, Renumbering(topology, part, part.algorithm, rank, number), part.algorithm
-
-
-def _split(inbox: Sequence[PortPacket]) -> tuple[list[PortPacket], list[PortPacket]]:
-    """Return the segments of repetitions in an inbox, and all other segments."""
-    kinds: tuple[list[PortPacket], list[PortPacket]] = ([], [])
-    for port, packet in inbox:
-        for kind, segments in zip(kinds, apart(packet), strict=True):
-            if segments:
-                kind.append((port, segments))
-    return kinds
 
 
 def apart(packet: Packet) -> tuple[Packet, Packet]:

@@ -15,19 +15,19 @@ from heapq import heappop, heappush
 from math import ceil
 
 from emunode.algorithms.base import Algorithm, LocalView
+from emunode.engine.protocol_node import ProtocolNode
 from emunode.engine.rank_set import make_rule
 from emunode.engine.step_times import StepTimes
+from emunode.engine.survivor_node import make_node
 from emunode.faults.detection import PortDetector
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import FaultKnowledge, Packet, Port, Rank, Segment, Step
-from emunode.protocols.agreement import AgreementLayer, is_news
+from emunode.protocols.agreement import is_news
 from emunode.protocols.base import CONTROL_BYTES, ControlKind, Durations, Protocol, control_segment, is_control
 from emunode.protocols.registry import make_protocol
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.protocol_node import TimedProtocolNode
 from emunode.timed.rank import Actions, Arrival, EventPolicy, Incarnation, TimedSuspicion
-from emunode.timed.survivor_node import TimedSurvivorNode
 from emunode.timed.transmission import Departure, packet_size, transmit
 
 
@@ -52,7 +52,7 @@ class _Incarnation(Incarnation):
     """A node between its creation and its crash."""
 
     def __init__(
-        self, node: TimedProtocolNode, view: LocalView, starts: int, crashes: int, hangs: Iterable[Interval]
+        self, node: ProtocolNode, view: LocalView, starts: int, crashes: int, hangs: Iterable[Interval]
     ) -> None:
         super().__init__(view, starts, crashes, hangs)
         self.node = node
@@ -88,12 +88,10 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         # By its own clock, as everything that a node decides.
         rule = make_rule(algorithm, view, self._times.steps.step_at(shown))
         protocol = make_protocol(algorithm, view, timing_of(self._times.steps, self._costs)) or Protocol()
-        common = (self._times.steps, shown)
-        node = (
-            TimedSurvivorNode(self.rank, algorithm, rule, protocol, *common)
-            if isinstance(protocol, AgreementLayer) and protocol.shrinks
-            else TimedProtocolNode(self.rank, algorithm, rule, protocol, *common)
-        )
+        node = make_node(self.rank, algorithm, rule, protocol, shown, self._times.steps)
+        if shown:
+            # A node that recovers has missed the sends of earlier times.
+            node.skip_to(shown)
         incarnation = _Incarnation(node, view, starts, crashes, faults.hangs(self.rank))
         if self._detection is not None:
             # A detector trusts every neighbour at first, and so does a rank that recovers.

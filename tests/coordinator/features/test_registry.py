@@ -186,8 +186,8 @@ READS = {
     "emunode/algorithms/registry.py": 1,
     "emunode/algorithms/repair.py": 3,
     "emunode/engine/rank_set.py": 2,
+    "emunode/engine/survivor_node.py": 2,
     "emunode/timed/memory_engine.py": 5,
-    "emunode/timed/survivor_node.py": 2,
     "emunode/timed/through_protocol.py": 1,
 }
 """Reads of settings of protocols by module of the core, but features and `emunode/protocols`. They may only become fewer."""

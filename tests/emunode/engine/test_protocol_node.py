@@ -1,14 +1,14 @@
-"""A node with a protocol under the timed clock, without a clock: arrivals, sends that are due, and alarms."""
+"""A node with a protocol, under the timed clock and in lock-step: arrivals, sends that are due, and alarms."""
 
 import pytest
 
 from emunode.algorithms.base import LocalView
 from emunode.algorithms.registry import make_algorithm
+from emunode.engine.protocol_node import ProtocolNode
 from emunode.engine.step_times import StepTimes
 from emunode.errors import RuleError
 from emunode.model import Collective, CollectiveSpec, HopOutcome, Rank, Segment
 from emunode.protocols.base import ControlKind, Protocol, control_segment
-from emunode.timed.protocol_node import TimedProtocolNode
 from emunode.topologies.registry import parse_topology
 
 PATH = parse_topology("mesh:3")
@@ -34,10 +34,12 @@ class Alarm(Protocol):
         self.time = None
 
 
-def node_of(rank: Rank, starts: int = 0, alarm: int | None = None) -> TimedProtocolNode:
+def node_of(rank: Rank, starts: int = 0, alarm: int | None = None) -> ProtocolNode:
     """Return a rank of a broadcast of two segments along a path of three nodes."""
     rule = ALGORITHM.rule(LocalView(PATH, rank))
-    return TimedProtocolNode(rank, ALGORITHM, rule, Alarm(alarm), STEPS, starts)
+    node = ProtocolNode(rank, ALGORITHM, rule, Alarm(alarm), starts, STEPS)
+    node.skip_to(starts)
+    return node
 
 
 def segment(number: int) -> Segment:
@@ -45,7 +47,7 @@ def segment(number: int) -> Segment:
     return (0, -1, 0, number, ALGORITHM.payloads.segment(0, -1, number))
 
 
-def leaving(node: TimedProtocolNode, now: int) -> list[int]:
+def leaving(node: ProtocolNode, now: int) -> list[int]:
     """Return the numbers of the segments that may leave, which then leave."""
     found = list(node.ready(now))
     for port, each in found:
@@ -116,3 +118,23 @@ def test_an_error_of_the_rule_names_rank_and_step(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(type(node._rule), "receive", staticmethod(fail))
     with pytest.raises(RuleError, match=r"bfs-tree at rank 1, step 3, line .*KeyError: 'no such piece'"):
         node.receive(30, [(0, (segment(0),))])
+
+
+def test_a_step_of_lock_step_reads_wakes_and_sends() -> None:
+    node = ProtocolNode(1, ALGORITHM, ALGORITHM.rule(LocalView(PATH, 1)), Alarm(4), 1)
+    assert node.due == 4
+    outbox, hops = node.step(2, [(1, (segment(0),))])
+    assert [(port, outcome) for port, outcome, _ in hops] == [(1, HopOutcome.FIRST)]
+    assert outbox == [(0, (segment(0),))]
+    assert node.due == 4
+    assert node.step(4, []) == ([], [])
+    assert node.due is None
+
+
+def test_a_send_beyond_the_capacity_waits_for_the_next_step() -> None:
+    node = ProtocolNode(1, ALGORITHM, ALGORITHM.rule(LocalView(PATH, 1)), Alarm(), 1)
+    assert ALGORITHM.link_capacity == 1
+    assert node.step(3, [(1, (segment(0), segment(1)))])[0] == [(0, (segment(0),))]
+    assert node.due == 4
+    assert node.step(4, []) == ([(0, (segment(1),))], [])
+    assert node.due is None
