@@ -13,6 +13,7 @@ so one more step follows the last packet.
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from operator import itemgetter
 
@@ -149,11 +150,9 @@ class Node:
 
     def resume(self, step: Step) -> None:
         """Skip to `step`, discarding sends scheduled for the missed steps."""
-        try:
+        with self._naming_failures(step):
             while self._next is not None and self._next[0] < step:
                 self._next = next(self._own, None)
-        except Exception as error:
-            raise failure(self._algorithm, self.rank, step, error) from error
         # Only the sends of missed steps go, as at a process that was stopped: receipts, and decisions for later steps,
         # are still there. A list first: the dict must not change while it is read.
         for when in [when for when in self._agenda if when < step]:
@@ -307,6 +306,17 @@ class Node:
                         seen[place] = had | 1 << index
                         outcome = FIRST
                 hops.append((port, outcome, segment))  # type: ignore[arg-type]  # a plain tuple, made three times as fast
+
+    @contextmanager
+    def _naming_failures(self, step: Step) -> Iterator[None]:
+        """Make a RuleError with rank and step of an exception in the algorithm's code."""
+        try:
+            yield
+        # As in `step`, where a context of its own would cost too much.
+        except (RuleError, RunError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error
 
 
 def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> RuleError:

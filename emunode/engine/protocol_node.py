@@ -11,14 +11,13 @@ time, and `step` is the driver. There a port model limits the sends of a node in
 neighbours, which send when their own time-outs come; so receipts are not checked, as for packets that faults make late.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain
 
 from emunode.algorithms.base import Algorithm, Rule
-from emunode.engine.node import Node, failure, make_segment, port_of
+from emunode.engine.node import Node, make_segment, port_of
 from emunode.engine.step_times import LOCK_STEP_TIMES, StepTimes
-from emunode.errors import RuleError, RunError
+from emunode.errors import RuleError
 from emunode.model import Hop, HopOutcome, Packet, Port, PortModel, PortPacket, Rank, Segment, Step
 from emunode.protocols.base import ControlKind, PortSegment, Protocol, control_kind, is_control
 
@@ -188,12 +187,3 @@ class ProtocolNode(Node):
                 loads[port] = loads.get(port, 0) + 1
             packets.setdefault(port, []).append(segment)
         return [(port, tuple(packets[port])) for port in sorted(packets)]
-
-    @contextmanager
-    def _naming_failures(self, step: Step) -> Iterator[None]:
-        try:
-            yield
-        except (RuleError, RunError, MemoryError):
-            raise
-        except Exception as error:
-            raise failure(self._algorithm, self.rank, step, error) from error

@@ -20,9 +20,9 @@ from heapq import heapify, heappop, heappush
 from itertools import accumulate
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
-from emunode.engine.node import Leaving, Node, failure
+from emunode.engine.node import Leaving, Node
 from emunode.engine.rank_set import make_rule
-from emunode.errors import RuleError, RunError
+from emunode.errors import RuleError
 from emunode.faults.effects import Interval
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import Hop, Packet, Port, Rank, ScheduledSend, Step
@@ -51,12 +51,8 @@ class ForwardingNode(Node):
         """Return the next of the rule's own steps, and its sends."""
         assert self._next is not None
         step = self._next[0]
-        try:
+        with self._naming_failures(step):
             return step, self._leaving(step)
-        except (RuleError, RunError, MemoryError):
-            raise
-        except Exception as error:
-            raise failure(self._algorithm, self.rank, step, error) from error
 
     def read(self, arrivals: Sequence[Arrival]) -> tuple[list[list[Hop]], list[ScheduledSend]]:
         """Read the packets that are received at one time; return the hops of each packet, and the sends that follow."""
@@ -76,17 +72,13 @@ class ForwardingNode(Node):
         return judged, sends
 
     def _decide(self, step: Step, inbox: dict[Port, Packet]) -> Iterable[ScheduledSend]:
-        try:
+        with self._naming_failures(step):
             for when, port, item in self._rule.receive(step, sorted(inbox.items())):
                 # A rule may have kept a segment of a later step until a late packet came.
                 read = step if callable(item) else self._arrived.get((item[0], item[1], item[3]), step)
                 # An effect is of a later step than its cause, whatever the time: steps name packets, and the journal is
                 # sorted by them.
                 yield max(when, step + 1, read + 1), port, item
-        except (RuleError, RunError, MemoryError):
-            raise
-        except Exception as error:
-            raise failure(self._algorithm, self.rank, step, error) from error
 
 
 class _Incarnation(Incarnation):
