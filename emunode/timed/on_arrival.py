@@ -137,9 +137,7 @@ class OnArrival(EventPolicy[_Incarnation]):
         node = ForwardingNode(self.rank, self._algorithm, make_rule(self._algorithm, view, 1))
         return _Incarnation(node, view, starts, crashes, self._faults.hangs(self.rank))
 
-    def _run(self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
-        while incarnation.hangs and incarnation.hangs[0][1] <= now:
-            self._wake_up(incarnation, incarnation.hangs.pop(0)[1])
+    def _read(self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
         came = self._received(incarnation, now, arrivals, actions)
         if self._faults.knows:
             incarnation.view.live_ports = self._faults.live_ports(self.rank, now)
@@ -151,13 +149,6 @@ class OnArrival(EventPolicy[_Incarnation]):
                 # Not before its time in the fault-free timetable; a packet that only faults have made has none.
                 time = max(now, self._planned.get((step, port), 0))
                 heappush(incarnation.waiting, (time, Send(step, True, self._next_number(), port, item)))
-        # At the beginning of a fault a rank still receives, but sends nothing.
-        if self._faults.silent(self.rank, now) or now >= incarnation.crashes:
-            return
-        self._come_up(incarnation, now)
-        # Again and again, since a packet that is withheld, or goes to a dead end, leaves its port free.
-        while self._send(incarnation, now, actions):
-            self._come_up(incarnation, now)
 
     def _next_number(self) -> int:
         # Numbers put sends and receipts of one time in order, and keep comparisons from reaching payloads.
@@ -256,7 +247,6 @@ class OnArrival(EventPolicy[_Incarnation]):
         return incarnation.ready[unit]
 
     def _wake_up(self, incarnation: _Incarnation, end: int) -> None:
-        """Continue after a hang: sends that would have started during it are missed."""
         # Sends that would have started during the hang are drawn first, or they would come up after it.
         self._draw(incarnation, end - 1)
         idle = {self._unit(port) for port in self._topology.ports(self.rank)}
@@ -274,14 +264,18 @@ class OnArrival(EventPolicy[_Incarnation]):
             if self._own_time(incarnation, send.step, intended) >= end or self._unit(send.port) not in idle
         ]
 
-    def _send(self, incarnation: _Incarnation, now: int, actions: Actions) -> bool:
-        """Start a packet on every port that is free and has something to send; return whether there was any."""
-        units = sorted(
+    def _send(self, incarnation: _Incarnation, now: int, actions: Actions) -> None:
+        # Again and again, since a packet that is withheld, or goes to a dead end, leaves its port free.
+        while units := self._free_units(incarnation, now):
+            for unit in units:
+                self._start(incarnation, now, unit, actions)
+
+    def _free_units(self, incarnation: _Incarnation, now: int) -> list[Port]:
+        """Return the units that are free and have something to send, ascending."""
+        self._come_up(incarnation, now)
+        return sorted(
             unit for unit, queue in incarnation.ready.items() if queue and incarnation.free.get(unit, 0) <= now
         )
-        for unit in units:
-            self._start(incarnation, now, unit, actions)
-        return bool(units)
 
     def _start(self, incarnation: _Incarnation, now: int, unit: Port, actions: Actions) -> None:
         """Begin to transmit a packet, unless the rank knows that nothing arrives."""

@@ -164,9 +164,14 @@ class EventPolicy(Policy, Generic[IncarnationType]):
         for incarnation in self._incarnations:
             # The time of the crash belongs to it: at one instant receipts come before faults.
             if incarnation.starts <= now <= incarnation.crashes:
-                self._run(incarnation, now, arrivals, actions)
+                while incarnation.hangs and incarnation.hangs[0][1] <= now:
+                    self._wake_up(incarnation, incarnation.hangs.pop(0)[1])
+                self._read(incarnation, now, arrivals, actions)
                 # A node that is created anew at the time of a crash has not received the packets of the node before it.
                 arrivals = ()
+                # At the beginning of a fault a rank still receives and acts on time-outs, but sends nothing.
+                if not self._faults.silent(self.rank, now) and now < incarnation.crashes:
+                    self._send(incarnation, now, actions)
         self._plan(now)
 
     @abstractmethod
@@ -174,8 +179,16 @@ class EventPolicy(Policy, Generic[IncarnationType]):
         """Return the incarnation from `starts` to `crashes`."""
 
     @abstractmethod
-    def _run(self, incarnation: IncarnationType, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
-        """Do everything that is due in an incarnation at `now`."""
+    def _wake_up(self, incarnation: IncarnationType, end: int) -> None:
+        """Continue after a hang: sends that would have started during it are missed."""
+
+    @abstractmethod
+    def _read(self, incarnation: IncarnationType, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
+        """Receive the packets that are there at `now`, and act on time-outs."""
+
+    @abstractmethod
+    def _send(self, incarnation: IncarnationType, now: int, actions: Actions) -> None:
+        """Start a packet on every port that is free and has something to send."""
 
     @abstractmethod
     def _plan(self, now: int) -> None:

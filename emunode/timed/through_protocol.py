@@ -10,7 +10,7 @@ it on the same port. So a step names one packet of a port, causes come in earlie
 packets take one time and nothing is sent again, the steps equal the steps of lock-step. No clock, no socket.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from math import ceil
 
@@ -106,10 +106,8 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             (each.intervals for incarnation in self._incarnations for each in incarnation.detectors.values()), default=0
         )
 
-    def _run(self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
-        shown, silent = self._faults.shown(self.rank, now), self._faults.silent(self.rank, now)
-        while incarnation.hangs and incarnation.hangs[0][1] <= now:
-            self._wake_up(incarnation, incarnation.hangs.pop(0)[1])
+    def _read(self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
+        shown = self._faults.shown(self.rank, now)
         came = self._received(incarnation, now, arrivals)
         before = {port for port, each in incarnation.detectors.items() if each.suspected}
         if self._detects(now):
@@ -131,17 +129,6 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             step = self._times.steps.step_at(now)
             actions.reports.append(Departure(now, now, 0, step, tuple(incarnation.node.reports)))
             incarnation.node.reports.clear()
-        # At the beginning of a fault a rank still receives and acts on time-outs, but sends nothing.
-        if silent or now >= incarnation.crashes:
-            return
-        incarnation.node.submit_due(shown)
-        if self._detects(now) and incarnation.tick <= shown:
-            # By suspected ports too: the suspicion may be wrong, and the sign ends the suspicion of the neighbour.
-            incarnation.owing.update(self._ports)
-            incarnation.tick += self._interval(now)
-        # Again and again, since a packet that is withheld, or goes to a dead end, leaves its port free.
-        while self._send(incarnation, now, shown, actions):
-            pass
 
     # --- receipts --------------------------------------------------------------------------------------------------
 
@@ -200,9 +187,6 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             )
 
     def _wake_up(self, incarnation: _Incarnation, end: int) -> None:
-        """Continue after a hang: sends that the rule had scheduled are missed, and silence during the hang proves
-        nothing.
-        """
         shown = self._faults.shown(self.rank, end)
         incarnation.node.skip_to(shown)
         for detector in incarnation.detectors.values():
@@ -226,8 +210,21 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         first = [each for each in signs if self._unit(each[0]) not in incarnation.signed]
         return [*first, *others, *(each for each in signs if self._unit(each[0]) in incarnation.signed)]
 
-    def _send(self, incarnation: _Incarnation, now: int, shown: int, actions: Actions) -> bool:
-        """Start a packet on every port that is free and has something to send; return whether there was any."""
+    def _send(self, incarnation: _Incarnation, now: int, actions: Actions) -> None:
+        shown = self._faults.shown(self.rank, now)
+        incarnation.node.submit_due(shown)
+        if self._detects(now) and incarnation.tick <= shown:
+            # By suspected ports too: the suspicion may be wrong, and the sign ends the suspicion of the neighbour.
+            incarnation.owing.update(self._ports)
+            incarnation.tick += self._interval(now)
+        # Again and again, since a packet that is withheld, or goes to a dead end, leaves its port free.
+        while chosen := self._chosen(incarnation, now, shown):
+            # By port: the engine records departures in this order.
+            for port, packet in sorted(chosen, key=lambda each: each[0]):
+                self._start(incarnation, now, shown, port, packet, actions)
+
+    def _chosen(self, incarnation: _Incarnation, now: int, shown: int) -> Collection[tuple[Port, list[Segment | None]]]:
+        """Return a packet for every port that is free and has something to send."""
         if now >= self._times.horizon:
             # The detectors have stopped, and nothing waits for these signs.
             incarnation.owing.clear()
@@ -243,10 +240,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             # Only data shares a packet, and only with data for the same port; so does news, however much.
             if not packet or (port == first and _share_a_packet(packet[0], segment, room=room)):
                 packet.append(segment)
-        # By port: the engine records departures in this order.
-        for port, packet in sorted(chosen.values(), key=lambda each: each[0]):
-            self._start(incarnation, now, shown, port, packet, actions)
-        return bool(chosen)
+        return chosen.values()
 
     def _start(
         self,
