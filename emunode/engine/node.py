@@ -79,7 +79,7 @@ class Node:
             # One send is drawn in advance, because `due` has to be known before the step of its departure.
             self._own: Iterator[ScheduledSend] = iter(rule.start())
             self._next: ScheduledSend | None = next(self._own, None)
-        except (RuleError, RunError):  # of a program that plays this rank
+        except (RuleError, RunError, MemoryError):  # of a program that plays this rank, or of the machine
             raise
         except Exception as error:
             raise failure(algorithm, rank, 1, error) from error

@@ -168,7 +168,7 @@ def make_rule(algorithm: Algorithm, view: LocalView, step: Step) -> Rule:
     """Return the rule of a rank that begins in `step`; RuleError if the code of the algorithm fails."""
     try:
         rule = algorithm.rule(view)
-    except RuleError:
+    except (RuleError, MemoryError):
         raise
     except Exception as error:
         raise failure(algorithm, view.rank, step, error) from error

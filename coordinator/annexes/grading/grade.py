@@ -264,6 +264,9 @@ def _given_networks(process: SubmissionProcess, families: Mapping[str, Sequence[
 def _networks_for(family: str, given: GivenNetworks, options: GradeOptions) -> Sequence[Topology]:
     """Return several small networks of the family, unless the command names some."""
     if family in given:
+        if options.networks:
+            allowed = f"the algorithm is for {family}, which the file defines; without --topology it is graded there"
+            raise ScenarioError("topology", options.networks[0].name, allowed)
         return given[family][0]
     if options.networks:
         fitting = [network for network in options.networks if family in (ANY_FAMILY, network.family)]

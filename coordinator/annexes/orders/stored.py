@@ -8,13 +8,16 @@ from coordinator.annexes.orders.result import EVERYWHERE, EventOrder, EveryOrder
 from coordinator.history.stored.reading import RefusedError, read_json
 from coordinator.history.stored.version import VERSION_KEY, require_version
 from coordinator.history.stored.writing import replace_file
-from coordinator.planning.bounds import require_small
+from coordinator.planning.bounds import pieces_due, require_small
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
+from coordinator.scenario.networks import network_of
 from emunode import __version__
 from emunode.errors import ScenarioError
 
 FIELD: Final = "order"
+MOST_PIECES: Final = 1000
+"""Most pieces of messages of a stored order: each step of its run repeats all steps before it."""
 EVENTS: Final = ("order", "turn", "packet", "report", "rank")
 
 
@@ -51,6 +54,9 @@ def read_order(path: Path) -> tuple[Scenario, EventOrder]:
         raise ScenarioError(FIELD, str(path), "expected place and time as whole numbers, and a list of events")
     scenario = make_scenario(values_of_file(values["scenario"], path.parent))
     require_small(scenario, FIELD, path)
+    if (pieces := pieces_due(scenario, network_of(scenario).order)) > MOST_PIECES:
+        allowed = f"its scenario asks for {pieces} pieces; an order of events with at most {MOST_PIECES} is run"
+        raise ScenarioError(FIELD, str(path), allowed)
     return scenario, EventOrder(place, [_events(step, path) for step in events], time)
 
 

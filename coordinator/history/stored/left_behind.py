@@ -25,6 +25,8 @@ PARTIAL: Final = ".partial-"
 TEMPORARY: Final = "coordinator-reproduce-"
 """Prefix of the names of folders in the temporary folder; the process id follows."""
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+UNKNOWN: Final = 0
+"""The start of a process that cannot be read."""
 MOST_SECRET_BYTES: Final = 8192
 MOST_RECORD_BYTES: Final = 1 << 20
 
@@ -82,10 +84,14 @@ class Record:
         self.remove()
 
     def is_running(self) -> bool:
-        """Return whether the process runs, or may run: it is on another machine."""
+        """Return whether the process runs, or may run: it is on another machine, or its start cannot be read."""
         if self.machine != os.uname().nodename:
             return True
-        return self.boot == _boot() and process_start(self.pid) == self.began
+        boot = _boot()
+        if self.boot and boot and self.boot != boot:
+            return False
+        began = process_start(self.pid)
+        return began is not None and (began == self.began or UNKNOWN in (began, self.began))
 
     def remaining_files(self, used: Collection[str] = ()) -> list[Path]:
         """Return the files that are still there and as this process made them, except those that others use."""
@@ -121,7 +127,7 @@ def new_record(
 ) -> Record:
     """Return a record of this process."""
     pid = os.getpid()
-    began, machine, folder = process_start(pid) or 0, os.uname().nodename, working_folder()
+    began, machine, folder = process_start(pid) or UNKNOWN, os.uname().nodename, working_folder()
     return Record(
         run or secrets.token_hex(6), pid, began, _boot(), machine, folder, driver, engine, objects, files or {}, parents
     )
@@ -181,12 +187,27 @@ def digest_of(content: bytes) -> str:
 
 
 def process_start(pid: int) -> int | None:
-    """Return when a process was started, in ticks since the start of the machine; None if it has ended (proc(5))."""
+    """Return when a process was started, in ticks since the start of the machine (proc(5)).
+
+    UNKNOWN if it runs but that cannot be read, as with the mount option hidepid; None if it has ended.
+    """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (OSError, ValueError):
-        return None
-    return None if state in "ZXx" else int(fields[18])
+        return None if state in "ZXx" else int(fields[18])
+    except (OSError, ValueError, IndexError):
+        return UNKNOWN if _exists(pid) else None
+
+
+def _exists(pid: int) -> bool:
+    if pid <= 0:  # of a forged record: such numbers mean groups of processes
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _boot() -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator.annexes.orders.every_order import every_order
-from coordinator.annexes.orders.stored import read_order, write_order
+from coordinator.annexes.orders.stored import MOST_PIECES, read_order, write_order
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.host.placement import Placement
@@ -52,6 +52,17 @@ def test_an_order_is_run_again(written: Path) -> None:
 def test_a_malformed_file_is_refused(name: str, value: Any, reason: str, written: Path) -> None:
     written.write_text(json.dumps({**json.loads(written.read_text()), name: value}))
     with pytest.raises(ScenarioError, match=reason):
+        read_order(written)
+
+
+def test_too_many_pieces_are_refused(written: Path) -> None:
+    values = json.loads(written.read_text())
+    values["scenario"]["messages"] = MOST_PIECES // 4
+    written.write_text(json.dumps(values))
+    assert read_order(written)[0].messages == MOST_PIECES // 4
+    values["scenario"]["messages"] += 1
+    written.write_text(json.dumps(values))
+    with pytest.raises(ScenarioError, match="asks for 1004 pieces; an order of events with at most 1000 is run"):
         read_order(written)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.history.stored.left_behind import digest_of, new_record, noted, process_start, read_records
+from coordinator.history.stored.left_behind import UNKNOWN, digest_of, new_record, noted, process_start, read_records
 from emunode.errors import RunError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -29,6 +29,37 @@ def test_a_zombie_has_ended() -> None:
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert process_start(process.pid) is None
     process.wait()
+
+
+def test_an_unreadable_start_counts_as_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, ended = new_record(), subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    def refuse(path: Path, *_: object) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    assert replace(record, began=UNKNOWN).is_running(), "it could not read its own start"
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert process_start(os.getpid()) == UNKNOWN
+    assert record.is_running(), "the number of the start of the machine cannot be read either"
+    assert replace(record, began=record.began - 1).is_running()
+    assert not replace(record, pid=ended.pid).is_running()
+    assert not replace(record, pid=-1).is_running()
+    assert not replace(record, pid=1 << 80).is_running()
+
+
+def test_a_process_of_another_user_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hidepid its folder in /proc is missing, and a signal is not permitted."""
+
+    def hide(path: Path, *_: object) -> str:
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    def refuse(_pid: int, _signal: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "read_text", hide)
+    monkeypatch.setattr(os, "kill", refuse)
+    assert process_start(12345) == UNKNOWN
 
 
 def test_a_record_is_read_as_written() -> None:
