@@ -8,10 +8,9 @@ Each call runs in a thread, so that other tasks go on meanwhile. Cancelling it e
 `trio.Cancelled` is raised.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial, wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import trio
 
@@ -27,13 +26,9 @@ from coordinator.api import (
     verification,
     watching,
 )
-from coordinator.api.networks import BaseNetwork, CollectiveMethods, Source, add_collectives, topology_of
-from coordinator.api.option_types import Options
-from coordinator.api.options import FaultTexts, as_list
-from coordinator.api.progress import ProgressOption
+from coordinator.api.networks import BaseNetwork, CollectiveMethods, add_collectives
 from coordinator.api.runs import Run
 from coordinator.api.threads import StoppableCall
-from coordinator.scenario.plugins import load_plugins
 from emunode.annexes import load
 
 __all__ = [
@@ -92,39 +87,24 @@ async def _in_thread(function: Callable[[], Result]) -> Result:
 class Network(BaseNetwork, CollectiveMethods[Awaitable[Run]]):
     """A network, with one async method per collective; arguments and errors as of `coordinator.Network`."""
 
-    async def run(
-        self,
-        collective: str,
-        algorithm: str,
-        *,
-        faults: FaultTexts = (),
-        out: Path | str | None = None,
-        progress: ProgressOption = None,
-        **options: Unpack[Options],
-    ) -> Run:
-        """Run the collective of this name; arguments and errors as of the method of that name."""
-        sync = networks.Network(self.topology, self.plugins)
-        return await _in_thread(
-            partial(sync.run, collective, algorithm, faults=faults, out=out, progress=progress, **options)
-        )
+    run = as_async(networks.Network.run)
 
 
 add_collectives(Network, Network.run)
 
 
-def network(
-    source: Source,
-    *,
-    name: str | None = None,
-    relabel: bool = False,
-    merge_links: bool = False,
-    plugin: str | Sequence[str] = (),
-) -> Network:
-    """Return a network to run collectives on; arguments and errors as of `coordinator.network`."""
-    plugins = load_plugins(as_list(plugin))
-    return Network(topology_of(source, name, relabel=relabel, merge_links=merge_links), plugins)
+def _made_by(function: Callable[Arguments, networks.Network]) -> Callable[Arguments, Network]:
+    """Return a function that makes the same network with async methods."""
+
+    @wraps(function)
+    def make(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Network:
+        made = function(*args, **kwargs)
+        return Network(made.topology, made.plugins)
+
+    return make
 
 
+network = _made_by(networks.network)
 algorithms = as_async(lists.algorithms)
 branch = as_async(branches.branch)
 campaign = as_async(campaigns.campaign)

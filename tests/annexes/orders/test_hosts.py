@@ -235,5 +235,6 @@ def test_a_bound_without_every_order_is_refused(call: Call) -> None:
 
 
 def test_programs_are_refused() -> None:
+    plan = Case("star:3 broadcast flood", program="true", algorithm="program").plan
     with pytest.raises(ScenarioError, match="rules only"):
-        every_order(Case("star:3 broadcast flood", program="true", algorithm="program").plan)
+        every_order(plan)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.node import Node
+from emunode.engine.rank_set import make_rule
 from emunode.errors import RuleError
 from emunode.model import (
     ALL_RANKS,
@@ -379,6 +381,23 @@ def test_a_node_that_resumes_skips_the_sends_of_missed_steps() -> None:
 def test_steps_count_from_one(step: Step) -> None:
     with pytest.raises(RuleError, match=f"rank {ME} wants to start in step {step}"):
         node(Script(at(step, 0)))
+
+
+def exhausted(*sends: ScheduledSend) -> Iterator[ScheduledSend]:
+    """Yield some sends, then fail as where the memory of the machine is used up."""
+    yield from sends
+    raise MemoryError
+
+
+def test_a_full_memory_is_not_the_mistake_of_the_rule() -> None:
+    with pytest.raises(MemoryError):
+        node(Script(exhausted()))
+    late = node(Script(exhausted(*at(1, 0))))
+    with pytest.raises(MemoryError):
+        late.resume(5)
+    greedy = SimpleNamespace(rule=lambda _: next(exhausted()))
+    with pytest.raises(MemoryError):
+        make_rule(greedy, LocalView(toy().topology, ME), 1)  # type: ignore[arg-type]
 
 
 def test_schedule_out_of_order_is_refused() -> None:
