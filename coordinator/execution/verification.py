@@ -59,9 +59,9 @@ class Verification:
         }  # fmt: skip
 
     def warning(self) -> str | None:
-        """Return a warning for commands that use a run that does not verify, or None."""
+        """Return a warning for commands that use a run that does not verify, or that is too large for it, or None."""
         if self.verified:
-            return None
+            return f"{self.path} is not verified: {self.unchecked[0]}" if self.undecided else None
         more = f" (and {len(self.findings) - 1} more)" if len(self.findings) > 1 else ""
         return f"{self.path} does not verify: {self.findings[0]}{more}; see `coordinator verify`"
 

@@ -3,9 +3,11 @@
 import contextlib
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator
 from tempfile import TemporaryFile
 
+import networkx
 import psutil
 import trio
 
@@ -72,3 +74,21 @@ async def run_steps(network: HostNetwork, most: int) -> int:
 def cpu_seconds(pids: list[int]) -> float:
     """Return the user and system time of these processes so far."""
     return float(sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids))
+
+
+def networkx_loop(topology: Topology) -> float:
+    """Return seconds of a flood in rounds: each newly informed node sends to all neighbours but its informers."""
+    graph = networkx.Graph((one, other) for one, _, other, _ in topology.links())
+    began = time.perf_counter()
+    informed, fresh = {0}, {0: {0}}
+    while fresh:
+        heard: dict[int, set[int]] = {}
+        for node, sources in fresh.items():
+            for neighbour in graph[node]:
+                if neighbour not in sources:
+                    heard.setdefault(neighbour, set()).add(node)
+        fresh = {node: sources for node, sources in heard.items() if node not in informed}
+        informed.update(fresh)
+    spent = time.perf_counter() - began
+    assert len(informed) == topology.order
+    return spent

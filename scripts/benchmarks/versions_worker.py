@@ -36,7 +36,9 @@ connected, network_up, plan_of, run_steps = (
 parse_topology = find("emunode.topologies.registry.parse_topology", "emunode.topology.registry.parse_topology")
 MemoryEngine = find("emunode.engine.memory.MemoryEngine", "emunode.memory.MemoryNetwork")
 packets = find("benchmarks.implementations.ours.packets", "benchmarks.ways.ours.packets")
-networkx_loop = find("benchmarks.baselines.simulators._loop", "benchmarks.peers.simulators._loop")
+networkx_loop = find(
+    "benchmarks.networks.networkx_loop", "benchmarks.baselines.simulators._loop", "benchmarks.peers.simulators._loop"
+)
 
 
 def seconds_of(pids: Iterable[int]) -> float:

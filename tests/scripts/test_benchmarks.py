@@ -15,12 +15,11 @@ import pytest
 from benchmarks import __main__ as bench
 from benchmarks import sampled, tables
 from benchmarks import subprocesses as programs
-from benchmarks.baselines import mininet, mpi, simulators
 from benchmarks.figure import draw
 from benchmarks.interleaved import interleave
 from benchmarks.record import BARE, Note, Options, Row
 from benchmarks.results import Document, Measured, read_document, rows_of, write_document
-from benchmarks.sections import control, peers, versions
+from benchmarks.sections import control, versions
 from benchmarks.subprocesses import ProgramError, run_program
 from coordinator.networks.control_tree import FAN_OUT, tree_parents
 from emunode.errors import ScenarioError
@@ -192,14 +191,6 @@ def test_every_implementation_answers_every_question(way: str) -> None:
 
 
 @pytest.fixture
-def no_peers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without anything optional installed."""
-    monkeypatch.setattr(simulators, "python_with", lambda _: None)
-    monkeypatch.setattr(mininet, "PYTHON", "/nowhere/python3")
-    monkeypatch.setattr("shutil.which", lambda _: None)
-
-
-@pytest.fixture
 def descriptors() -> Iterator[None]:
     """Nothing that the test opens may be left open."""
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208  # names, not paths
@@ -209,7 +200,7 @@ def descriptors() -> Iterator[None]:
 
 def test_all_sections_are_found() -> None:
     sections = bench.find_sections()
-    assert set(sections) >= {"api", "core", "stack", "idle", "links", "memory", "sizes", "hosts", "peers", "stretch"}
+    assert set(sections) >= {"api", "core", "stack", "idle", "links", "memory", "sizes", "hosts", "stretch"}
     assert [name for name, section in sections.items() if section.optional] == ["control", "stretch", "versions"]
 
 
@@ -230,27 +221,6 @@ def test_every_section_works_alone(name: str, tmp_path: Path, capsys: pytest.Cap
     printed = capsys.readouterr().out
     assert all(tables.line(row) in printed for row in rows)
     assert not psutil.Process().children(recursive=True)
-
-
-@pytest.mark.usefixtures("no_peers", "descriptors")
-def test_peers_that_are_missing_are_named_with_what_to_install() -> None:
-    items = list(peers.rows(QUICK))
-    notes = [item.text for item in items if isinstance(item, Note)]
-    assert [note.partition(":")[0] for note in notes] == ["Open MPI", "Mininet", "PyDistSim"]
-    assert "apt-get install openmpi-bin" in notes[0]
-    assert "apt-get install mininet" in notes[1]
-    assert "pip install pydistsim" in notes[2]
-    assert {item.beside for item in items if isinstance(item, Row)} == {"", simulators.LOOP}
-
-
-@pytest.mark.parametrize("peer", [mpi, mininet])
-def test_a_peer_that_is_installed_is_measured(peer: object) -> None:
-    items = list(peer.rows(QUICK))  # type: ignore[attr-defined]
-    missing = [item.text for item in items if isinstance(item, Note)]
-    if missing:
-        pytest.skip(missing[0])
-    assert all(item.value > 0 for item in items if isinstance(item, Row))
-    assert any(item.share for item in items if isinstance(item, Row))
 
 
 @pytest.mark.exhaustive(one_in=3)

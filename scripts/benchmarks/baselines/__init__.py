@@ -1,1 +1,0 @@
-"""Programs that a user might pick instead, on the same work."""
