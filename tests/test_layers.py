@@ -36,7 +36,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "emunode.model": set(),
     "emunode.errors": set(),
     "emunode.annexes": {"emunode.errors"},
-    "emunode.memory": set(),
+    "emunode.available_memory": set(),
     "emunode.logging": set(),
     "emunode.terminal": set(),
     "emunode.moved_modules": set(),
@@ -71,7 +71,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.history.stored": {
         "emunode",
         "emunode.errors",
-        "emunode.memory",
+        "emunode.available_memory",
         "emunode.state_folder",
     },
     "coordinator.planning.placements": {"emunode.host", "coordinator.history.stored"},

@@ -9,7 +9,7 @@ import numpy as np
 from coordinator.campaigns.grid import Grid
 from coordinator.theory.batch.draws import BLOCK
 from coordinator.theory.dependence.bit_rows import Indices
-from coordinator.theory.reachability import Connectivity, StruckPlaces, stops_permanently
+from coordinator.theory.reachability import Connectivity, FailedPlaces, stops_permanently
 from emunode.model import Collective
 
 FROM_SOURCE: Final = (Collective.BROADCAST, Collective.SCATTER)
@@ -53,20 +53,20 @@ def reachability(grid: Grid, point: int, variant: int, numbers: Collection[int])
     return Reachability(total, trials)
 
 
-def _struck(grid: Grid, point: int, variant: int, numbers: Indices, arcs: Indices) -> tuple[StruckPlaces, StruckPlaces]:
+def _struck(grid: Grid, point: int, variant: int, numbers: Indices, arcs: Indices) -> tuple[FailedPlaces, FailedPlaces]:
     """Return the nodes and the directed links that stop in each draw."""
     nothing = np.zeros(0, np.int64)
-    nodes, links = [StruckPlaces(nothing, nothing)], [StruckPlaces(nothing, nothing)]
+    nodes, links = [FailedPlaces(nothing, nothing)], [FailedPlaces(nothing, nothing)]
     for each in grid.draws(point, variant).struck(numbers):
         if each.term.on_links:
-            links += [StruckPlaces(arcs[each.places, way], each.draws) for way in (0, 1)]
+            links += [FailedPlaces(arcs[each.places, way], each.draws) for way in (0, 1)]
         else:
-            nodes.append(StruckPlaces(each.places, each.draws))
+            nodes.append(FailedPlaces(each.places, each.draws))
     return _joined(nodes), _joined(links)
 
 
-def _joined(parts: list[StruckPlaces]) -> StruckPlaces:
-    return StruckPlaces(*(np.concatenate([part[at] for part in parts]) for at in range(2)))
+def _joined(parts: list[FailedPlaces]) -> FailedPlaces:
+    return FailedPlaces(*(np.concatenate([part[at] for part in parts]) for at in range(2)))
 
 
 def _counted(pairs: Indices) -> tuple[list[list[int]], list[int]]:

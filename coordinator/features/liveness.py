@@ -111,7 +111,7 @@ class LivenessFeature(Feature):
 # --- the time without changes ------------------------------------------------------------------------------------------
 
 
-class Calm(NamedTuple):
+class LastFaultChange(NamedTuple):
     """The time when the last fault has begun or ended."""
 
     start: int
@@ -119,7 +119,7 @@ class Calm(NamedTuple):
     """Whether `start` is in nanoseconds, and not a step."""
 
 
-def calm_from(run: ResolvedRun) -> Calm | None:
+def calm_from(run: ResolvedRun) -> LastFaultChange | None:
     """Return the time of the last change of a run's faults; None under the timed clock for faults in steps."""
     timeline = _timeline(run)
     if timeline is None or timeline.opaque:
@@ -131,7 +131,7 @@ def calm_from(run: ResolvedRun) -> Calm | None:
         for moment in (interval.start, interval.end)
         if moment < ALWAYS
     ]
-    return Calm(max(changes, default=0), run.scenario.clock == "timed")
+    return LastFaultChange(max(changes, default=0), run.scenario.clock == "timed")
 
 
 def _timeline(run: ResolvedRun) -> FaultTimeline | None:

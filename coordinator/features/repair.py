@@ -131,7 +131,7 @@ def _pull_claims(run: ResolvedRun) -> Iterator[Claim]:
         yield from (claim for claim in reliable.link_claims(run) if claim.name == "delivery_ratio")
 
 
-class CertainService(NamedTuple):
+class GuaranteedNodes(NamedTuple):
     """The healthy ranks that a path of healthy links and ranks connects to the source."""
 
     ranks: Collection[Rank]
@@ -143,7 +143,7 @@ class CertainService(NamedTuple):
     """Links from the source to the farthest of them, on the paths of segments and answers."""
 
 
-def certain_service(run: ResolvedRun) -> CertainService | None:
+def certain_service(run: ResolvedRun) -> GuaranteedNodes | None:
     """Return the ranks that are served for certain; None where nothing is, because bytes are altered or the source fails."""
     spec, topology, faulty, outages = run.spec, run.topology, run.states, run.outages
     algorithm, rule = run.algorithm, rule_of(spec)
@@ -169,7 +169,7 @@ def certain_service(run: ResolvedRun) -> CertainService | None:
     served = {rank for rank in receivers if all(rank in each for each in reached)}
     ports = max((len(rule.ports(algorithm, each, tree)) for tree in trees for each in algorithm.reached), default=0)
     levels = max((level for each in reached for level in each.values()), default=0)
-    return CertainService(served, len(served) == len(receivers), ports, levels)
+    return GuaranteedNodes(served, len(served) == len(receivers), ports, levels)
 
 
 def _service_claims(run: ResolvedRun) -> Iterator[Claim]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import trio
 
 from coordinator.networks.admission import Admission, ConnectedHost, HostRefusedError
-from coordinator.networks.messages import Here, Message, read_message
+from coordinator.networks.messages import HostHere, Message, read_message
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.logging import RefusedConnections, log
 from emunode.net import wire
@@ -171,7 +171,7 @@ class ControlChannel:
             raise FrameError("a host in reserve sent a message")
         message = read_message(frame, self._places)
         # An answer to a question is no progress.
-        self._heard |= not isinstance(message, Here)
+        self._heard |= not isinstance(message, HostHere)
         self._on_message(host, message)
 
     def _admit(self, fd: int, frame: bytes) -> None:

@@ -19,7 +19,7 @@ from coordinator.networks.launchers.base import Launch
 from coordinator.networks.link_waves import LinkWaves
 from coordinator.networks.messages import (
     DataReceived,
-    Failed,
+    HostFailed,
     LinkProgress,
     Listening,
     Message,
@@ -183,7 +183,7 @@ class HostNetwork:
                 self._results.append(part)
             case ResultsSent():
                 self._answered.add(host.index)
-            case Failed(kind, text):
+            case HostFailed(kind, text):
                 # Mistakes of an algorithm, a program or a kind of fault keep their kind; all else is a failure of this run.
                 kept = {error.__name__: error for error in (RuleError, FaultError, DeadlineError)}
                 self._channel.fail(kept[kind](text) if kind in kept else RunError(f"host {host.index}: {text}"))

@@ -82,7 +82,7 @@ class SubtreeReceived(NamedTuple):
     received: int
 
 
-class Here(NamedTuple):
+class HostHere(NamedTuple):
     """The host answers, although it has reported nothing for long."""
 
 
@@ -96,7 +96,7 @@ class ResultsSent(NamedTuple):
     """The host has sent all results of its ranks."""
 
 
-class Failed(NamedTuple):
+class HostFailed(NamedTuple):
     """The host cannot continue; `kind` is the class name of the exception."""
 
     kind: str
@@ -117,7 +117,7 @@ class Heartbeat(NamedTuple):
     """The host runs, under the timed clock."""
 
 
-class Reached(NamedTuple):
+class HostReached(NamedTuple):
     """The host has done all that comes before a hang that stops its process, under the timed clock."""
 
     nanoseconds: int
@@ -138,14 +138,14 @@ Message = (
     | TreeJoined
     | SubtreeReport
     | SubtreeReceived
-    | Here
+    | HostHere
     | ReceivedResult
     | ResultsSent
-    | Failed
+    | HostFailed
     | HopTimes
     | Prepared
     | Heartbeat
-    | Reached
+    | HostReached
     | Finished
 )
 
@@ -221,9 +221,9 @@ def _subtree_received(fields: Sequence[object], _hosts: int) -> SubtreeReceived:
     return SubtreeReceived(*validation.integers(fields, 2))
 
 
-def _failed(fields: Sequence[object], _hosts: int) -> Failed:
+def _failed(fields: Sequence[object], _hosts: int) -> HostFailed:
     kind, text = validation.items(fields, 2)
-    return Failed(validation.text(kind), validation.text(text))
+    return HostFailed(validation.text(kind), validation.text(text))
 
 
 def _times(fields: Sequence[object], _hosts: int) -> HopTimes:
@@ -231,9 +231,9 @@ def _times(fields: Sequence[object], _hosts: int) -> HopTimes:
     return HopTimes(validation.octets(times, wire.TIME.size))
 
 
-def _reached(fields: Sequence[object], _hosts: int) -> Reached:
+def _reached(fields: Sequence[object], _hosts: int) -> HostReached:
     (nanoseconds,) = validation.integers(fields, 1, 0, validation.INT64 - 1)
-    return Reached(nanoseconds)
+    return HostReached(nanoseconds)
 
 
 def _without_fields(record: Callable[[], Message]) -> Callable[[Sequence[object], int], Message]:
@@ -255,7 +255,7 @@ DECODERS: Mapping[str, Callable[[Sequence[object], int], Message]] = {
     "tree_joined": _tree_joined,
     "subtree": SubtreeReport.from_fields,
     "subtree_received": _subtree_received,
-    "here": _without_fields(Here),
+    "here": _without_fields(HostHere),
     "failed": _failed,
     "times": _times,
     "prepared": _without_fields(Prepared),

@@ -8,7 +8,7 @@ from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.control_tree import TREE_ORDERS
 from coordinator.networks.messages import (
     AlteredCopies,
-    Here,
+    HostHere,
     JournalRows,
     Message,
     Received,
@@ -196,7 +196,7 @@ class StepBarrier:
                 self.on_subtree(host, message)
             case SubtreeReceived():
                 self.on_subtree_received(message)
-            case Here():
+            case HostHere():
                 self._here.add(host.index)
             case JournalRows(rows):
                 self.rows.append(rows)

@@ -17,7 +17,7 @@ from coordinator.networks.base import Progress
 from coordinator.networks.control_channel import STALL_SECONDS
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
-from coordinator.networks.messages import Finished, Heartbeat, HopTimes, Message, Prepared, Reached
+from coordinator.networks.messages import Finished, Heartbeat, HopTimes, HostReached, Message, Prepared
 from coordinator.networks.timed_process_faults import TimedProcessFaults
 from coordinator.planning.plan import Plan
 from coordinator.scenario.model import costs_of
@@ -237,7 +237,7 @@ class TimedHostNetwork(HostNetwork):
                 self.times.append(times)
             case Heartbeat():
                 pass  # the content does not matter: any report postpones the deadline
-            case Reached(nanoseconds) if self._process_faults is not None:
+            case HostReached(nanoseconds) if self._process_faults is not None:
                 self._process_faults.on_reached(host, nanoseconds)
             case Finished():
                 self._finished.add(host.index)

@@ -17,7 +17,7 @@ from emunode.model import Collective
 NO_FAULTS = FaultTimeline(())
 
 
-class Dropped(NamedTuple):
+class DroppedClaim(NamedTuple):
     """A claim that says nothing about a run, since an assumption of it fails there."""
 
     claim: Claim
@@ -37,16 +37,16 @@ class Dropped(NamedTuple):
         }
 
 
-class Sifted(NamedTuple):
+class KeptClaims(NamedTuple):
     """Claims that hold in a run, and claims that do not."""
 
     kept: list[Claim]
-    dropped: list[Dropped]
+    dropped: list[DroppedClaim]
     broken: Sequence[BrokenAssumption] = ()
     """The assumptions that fail in the run."""
 
 
-def run_claims(run: ResolvedRun) -> Sifted:
+def run_claims(run: ResolvedRun) -> KeptClaims:
     """Make the claims of theory for a run, its faults included."""
     broken = broken_assumptions(run, run.effective_timeline)
     outcome = _sift(claims_of_outcome(run), broken)
@@ -55,17 +55,17 @@ def run_claims(run: ResolvedRun) -> Sifted:
         own = _claims_of_features(run, run.effective_timeline)
         # Protocols come first where faults slow packets down: then most other claims are dropped.
         both = [*own, *found.kept] if run.effective_faults else [*found.kept, *own]
-        return Sifted(both + outcome.kept, found.dropped + outcome.dropped, broken)
+        return KeptClaims(both + outcome.kept, found.dropped + outcome.dropped, broken)
     own = _claims_of_features(run, run.effective_timeline)
     speaking = (feature.claims_with_faults(run) for feature in run.features)
     deliveries = next((claims for claims in speaking if claims is not None), None)
     if deliveries is None:
         deliveries = _claims_with_faults(run)
     found = _sift([*own, *deliveries] if own else deliveries, broken)
-    return Sifted(found.kept + outcome.kept, found.dropped + outcome.dropped, broken)
+    return KeptClaims(found.kept + outcome.kept, found.dropped + outcome.dropped, broken)
 
 
-def fault_free_claims(run: ResolvedRun) -> Sifted:
+def fault_free_claims(run: ResolvedRun) -> KeptClaims:
     """Make the claims of theory for a run without its faults, virtual time included.
 
     Of equal claims the more specific one is kept, and of all lower bounds on a metric the largest.
@@ -74,12 +74,12 @@ def fault_free_claims(run: ResolvedRun) -> Sifted:
     return found._replace(kept=found.kept + _claims_of_features(run, NO_FAULTS))
 
 
-def dropped_claims(run: ResolvedRun, dropped: list[Dropped]) -> list[Dropped]:
+def dropped_claims(run: ResolvedRun, dropped: list[DroppedClaim]) -> list[DroppedClaim]:
     """Return `dropped`, the claims that `run_claims` drops, and for a run with faults also the claims without faults."""
     if not run.harmful_faults:
         return dropped
     because = f"faults: {', '.join(run.scenario.fault)}" if run.scenario.fault else "faults"
-    return dropped + [Dropped(each, Assumption.NO_FAULTS, because) for each in fault_free_claims(run).kept]
+    return dropped + [DroppedClaim(each, Assumption.NO_FAULTS, because) for each in fault_free_claims(run).kept]
 
 
 def predictions(claims: Iterable[Claim]) -> list[dict[str, object]]:
@@ -179,7 +179,7 @@ def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
     return bounds + vote_claims(algorithm, run.harmful_timeline, run.states, broken, altering)
 
 
-def _sift(claims: Iterable[Claim], broken: Sequence[BrokenAssumption]) -> Sifted:
+def _sift(claims: Iterable[Claim], broken: Sequence[BrokenAssumption]) -> KeptClaims:
     """Separate claims by whether one of their assumptions fails; claims that are true of every run are no claims."""
     kept, dropped = [], []
     for claim in (each for each in claims if not each.is_vacuous):
@@ -187,8 +187,8 @@ def _sift(claims: Iterable[Claim], broken: Sequence[BrokenAssumption]) -> Sifted
         if failing is None:
             kept.append(claim)
         else:
-            dropped.append(Dropped(claim, failing.assumption, failing.because))
-    return Sifted(kept, dropped, broken)
+            dropped.append(DroppedClaim(claim, failing.assumption, failing.because))
+    return KeptClaims(kept, dropped, broken)
 
 
 def _fails(claim: Claim, broken: BrokenAssumption) -> bool:

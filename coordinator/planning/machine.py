@@ -5,7 +5,7 @@ import resource
 from pathlib import Path
 from typing import NamedTuple
 
-from emunode.memory import available_memory, free_memory
+from emunode.available_memory import available_memory, free_memory
 
 __all__ = ["available_memory", "free_memory"]
 

@@ -13,7 +13,7 @@ from math import isclose
 from coordinator.features.base import Metric, ResolvedRun
 from coordinator.history.lateness import LatenessReport
 from coordinator.history.timetable import PredictionInputs, Timetable
-from coordinator.planning.claims import Sifted, run_claims
+from coordinator.planning.claims import KeptClaims, run_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Assumption, Claim
@@ -112,7 +112,7 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
     return round(measured / bound, 4)
 
 
-def claims_of(plan: ResolvedRun) -> Sifted:
+def claims_of(plan: ResolvedRun) -> KeptClaims:
     """Return the claims of theory about this run and its faults, and the claim of model conformance."""
     sifted = run_claims(plan)
     claims = sifted.kept

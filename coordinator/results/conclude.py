@@ -16,7 +16,7 @@ from coordinator.features.detection import suspicion_records
 from coordinator.features.journals.rows import data_hops
 from coordinator.history.lateness import judge_times
 from coordinator.history.timetable import Timetable
-from coordinator.planning.claims import Dropped, dropped_claims, fault_free_claims
+from coordinator.planning.claims import DroppedClaim, dropped_claims, fault_free_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
     CONFORMANCE,
@@ -97,7 +97,7 @@ class Conclusion:
     """Under the timed clock, the entries of `served.json` and `suspicions.json`, by the name of the file."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     """The metrics of the measurement, of the timed clock and of the replay."""
-    dropped: list[Dropped] = field(default_factory=list)
+    dropped: list[DroppedClaim] = field(default_factory=list)
     """The claims whose assumptions fail in this run."""
     results: "ResultArray | None" = None
     """The results of a reduction of real numbers."""

@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 
 from coordinator.theory.dependence.message_paths import PathHop, Piece
 from coordinator.theory.dependence.outages import LossRates
+from coordinator.theory.fault_positions import placements, quotient, share_whole
 from coordinator.theory.least_faults import Place
-from coordinator.theory.placements import placements, quotient, share_whole
 from coordinator.theory.random_faults import RandomFaults
 from coordinator.theory.threats import Number, ThreatenedMessages
 from emunode.algorithms.base import Algorithm

@@ -32,7 +32,7 @@ MOST_FLAGS: Final = 2**25
 """Links times fault sets that are followed at once."""
 
 
-class StruckPlaces(NamedTuple):
+class FailedPlaces(NamedTuple):
     """Places that stop in some fault sets: pairs of a place and a set, both as positions."""
 
     places: Indices
@@ -89,7 +89,7 @@ class Connectivity:
         arc = {(rank, self.topology.neighbour(rank, port)): at for (rank, port), at in self._arc.items()}
         return np.array([(arc[one, other], arc[other, one]) for one, other in links], np.int64).reshape(-1, 2)
 
-    def reached(self, sets: int, nodes: StruckPlaces, arcs: StruckPlaces) -> ReachedCounts:
+    def reached(self, sets: int, nodes: FailedPlaces, arcs: FailedPlaces) -> ReachedCounts:
         """Return what is reached in each of `sets` fault sets; `nodes` are ranks, `arcs` numbers of directed links."""
         size = max(1, MOST_FLAGS // max(1, len(self._begin)))
         parts = [
@@ -98,7 +98,7 @@ class Connectivity:
         ]
         return ReachedCounts(*(np.concatenate([part[at] for part in parts]) for at in range(3))) if parts else _NOTHING
 
-    def _followed(self, sets: int, nodes: StruckPlaces, arcs: StruckPlaces) -> ReachedCounts:
+    def _followed(self, sets: int, nodes: FailedPlaces, arcs: FailedPlaces) -> ReachedCounts:
         words = words_for(sets)
         stopped, cut = no_trials(self.topology.order, words), no_trials(len(self._begin), words)
         mark(stopped, nodes.places, nodes.sets)
@@ -124,9 +124,9 @@ class Connectivity:
         return ReachedCounts(healthy, found, decided)
 
 
-def _part(struck: StruckPlaces, start: int, stop: int) -> StruckPlaces:
+def _part(struck: FailedPlaces, start: int, stop: int) -> FailedPlaces:
     here = (struck.sets >= start) & (struck.sets < stop)
-    return StruckPlaces(struck.places[here], struck.sets[here] - start)
+    return FailedPlaces(struck.places[here], struck.sets[here] - start)
 
 
 _NOTHING = ReachedCounts(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))

@@ -22,7 +22,7 @@ from coordinator.scenario.fault_sets import BY_SHARE, FaultSetSpec
 from coordinator.theory.delivery_ratio import BroadcastCopies, delivery_ratio, whole_paths
 from coordinator.theory.dependence.message_paths import MessagePaths, paths_of
 from coordinator.theory.dependence.size import TRACE_HOPS, InexactError, stated_hops
-from coordinator.theory.placements import quotient
+from coordinator.theory.fault_positions import quotient
 from coordinator.theory.random_faults import given_faults, random_faults
 from coordinator.theory.survivors import SetCounter
 from coordinator.theory.threats import Number, ThreatenedMessages, Threats

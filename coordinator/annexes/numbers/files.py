@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from coordinator.history.run_directory import CONTRIBUTIONS
 from coordinator.history.stored.reading import RefusedError, open_regular
 from emunode.annexes.numbers.float_types import FLOAT_TYPES
+from emunode.available_memory import available_memory
 from emunode.errors import RunError, ScenarioError
-from emunode.memory import available_memory
 from emunode.model import MOST_DATA, MOST_ELEMENTS, NUMBER_BYTES, NumberType, RealNumbers
 
 CONVERTED: Final = 2**20

@@ -26,7 +26,7 @@ from coordinator.campaigns.shrink import failed
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.theory.batch.draws import Struck
+from coordinator.theory.batch.draws import DrawnPlaces
 from coordinator.theory.batch.engine import batch_engine_of
 from coordinator.theory.batch.point import PointEngine, why_messages
 from coordinator.theory.dependence.bit_rows import Indices
@@ -48,13 +48,13 @@ class RowsOfSets:
             for part in fault_set.parts
         ]
 
-    def struck(self, numbers: Indices) -> Sequence[Struck]:
+    def struck(self, numbers: Indices) -> Sequence[DrawnPlaces]:
         """Return the places that each term strikes, for sets with these numbers."""
         counts = [part.count for part in self.fault_set.parts]
         columns = pairwise(np.cumsum([0, *counts]).tolist())
         rows = self._rows[numbers]
         return [
-            Struck(part, places[rows[:, first:last].ravel()], np.repeat(np.arange(len(numbers)), last - first))
+            DrawnPlaces(part, places[rows[:, first:last].ravel()], np.repeat(np.arange(len(numbers)), last - first))
             for part, places, (first, last) in zip(self.fault_set.parts, self._places, columns, strict=True)
         ]
 

@@ -40,7 +40,7 @@ MOST_PLACES: Final = 2**22
 
 
 @dataclass(frozen=True)
-class Struck:
+class DrawnPlaces:
     """The places that one term strikes in some draws: pairs of a place and a draw."""
 
     term: FaultSetTerm
@@ -60,13 +60,13 @@ class Draws:
         self.fault_set = fault_set
         self._sites = sites
         self._seed = seed
-        self._known: tuple[int, list[Struck]] | None = None
+        self._known: tuple[int, list[DrawnPlaces]] | None = None
 
-    def struck(self, numbers: Indices) -> list[Struck]:
+    def struck(self, numbers: Indices) -> list[DrawnPlaces]:
         """Return the places that each term strikes, for draws with these numbers."""
         return [self._expanded(each) for each in self._struck(numbers)]
 
-    def _struck(self, numbers: Indices) -> list[Struck]:
+    def _struck(self, numbers: Indices) -> list[DrawnPlaces]:
         """Return the numbers of the struck blocks, or places, of each term, for draws with these numbers."""
         if self.fault_set.how == "all":
             return list(self._of_every_set(numbers))
@@ -82,12 +82,12 @@ class Draws:
                 at = position[each.draws]
                 found[each.term].append((each.places[at >= 0], at[at >= 0]))
         return [
-            Struck(term, *(np.concatenate([pair[side] for pair in pairs]) for side in (0, 1)))
+            DrawnPlaces(term, *(np.concatenate([pair[side] for pair in pairs]) for side in (0, 1)))
             for term, pairs in found.items()
             if pairs
         ]
 
-    def _expanded(self, each: Struck) -> Struck:
+    def _expanded(self, each: DrawnPlaces) -> DrawnPlaces:
         """Return the nodes or links of blocks, once each, where several blocks of a draw share them."""
         if not each.term.block:
             return each
@@ -102,7 +102,7 @@ class Draws:
         # A pair of draw and place as one number, so that places shared by several blocks of a draw are found by
         # sorting.
         once = np.unique(draws * total + places)
-        return Struck(each.term, once % total, once // total)
+        return DrawnPlaces(each.term, once % total, once // total)
 
     @cached_property
     def _members(self) -> dict[str, tuple[Indices, Indices]]:
@@ -133,13 +133,13 @@ class Draws:
         # Blocks of different kinds may overlap.
         return tuple(dict.fromkeys(found))
 
-    def _block(self, block: int) -> list[Struck]:
+    def _block(self, block: int) -> list[DrawnPlaces]:
         if self._known is None or self._known[0] != block:
             # Consecutive requests are mostly for numbers of one block.
             self._known = block, list(self._drawn(block))
         return self._known[1]
 
-    def _drawn(self, block: int) -> Iterator[Struck]:
+    def _drawn(self, block: int) -> Iterator[DrawnPlaces]:
         """Yield all draws of a block."""
         for site, free in self._free.items():
             terms = [term for term in self.fault_set.parts if term.site == site]
@@ -158,7 +158,7 @@ class Draws:
             free[term.site] = np.array(numbers, np.int64)
         return free
 
-    def _drawn_places(self, block: int, terms: Sequence[FaultSetTerm], free: Indices) -> Iterator[Struck]:
+    def _drawn_places(self, block: int, terms: Sequence[FaultSetTerm], free: Indices) -> Iterator[DrawnPlaces]:
         stream = terms[0].site
         if self.fault_set.how == "bernoulli":
             yield from self._independent(block, terms, free, stream)
@@ -178,7 +178,7 @@ class Draws:
             order = self._shuffled(block, length, len(free), stream)
         for term, taken in zip(terms, positions, strict=True):
             places = free[order[:, taken].ravel()] if taken else np.empty(0, np.int64)
-            yield Struck(term, places, np.repeat(np.arange(BLOCK), len(taken)))
+            yield DrawnPlaces(term, places, np.repeat(np.arange(BLOCK), len(taken)))
 
     def _shuffled(self, block: int, length: int, total: int, stream: str) -> Indices:
         """Return for each draw the first `length` positions of a random order of `total`."""
@@ -201,7 +201,9 @@ class Draws:
             found[part] = order[:, :length]
         return found
 
-    def _independent(self, block: int, terms: Sequence[FaultSetTerm], free: Indices, stream: str) -> Iterator[Struck]:
+    def _independent(
+        self, block: int, terms: Sequence[FaultSetTerm], free: Indices, stream: str
+    ) -> Iterator[DrawnPlaces]:
         """Yield each place with a probability of its own; a place that several terms hit goes to the first of them."""
         hits: list[tuple[list[Indices], list[Indices]]] = [([], []) for _ in terms]
         for at, place in enumerate(free.tolist()):
@@ -216,7 +218,7 @@ class Draws:
                 draws.append(hit)
         for term, (places, draws) in zip(terms, hits, strict=True):
             nothing = [np.empty(0, np.int64)]
-            yield Struck(term, np.concatenate(places or nothing), np.concatenate(draws or nothing))
+            yield DrawnPlaces(term, np.concatenate(places or nothing), np.concatenate(draws or nothing))
 
     def _uniform(self, stream: str, block: int, position: int, term: int = 0) -> NDArray[np.float64]:
         """Return a number in [0, 1) for each draw of a block, with 53 random bits."""
@@ -227,7 +229,7 @@ class Draws:
         # 53 bits: as many as a float holds exactly, so that all numbers are equally far apart.
         return (philox.random_raw(BLOCK) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-    def _of_every_set(self, numbers: Indices) -> Iterator[Struck]:
+    def _of_every_set(self, numbers: Indices) -> Iterator[DrawnPlaces]:
         """Yield the sets of `all` with these numbers: as `set_number`, for many at once."""
         left = numbers.astype(np.int64)
         if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < (self._sets or 0):
@@ -248,7 +250,9 @@ class Draws:
             for column in np.sort(used[term.site], axis=1).T:
                 ranks += ranks >= column[:, None]
             used[term.site] = np.concatenate([used[term.site], ranks], axis=1)
-            yield Struck(term, self._free[term.site][ranks].ravel(), np.repeat(np.arange(len(numbers)), term.count))
+            yield DrawnPlaces(
+                term, self._free[term.site][ranks].ravel(), np.repeat(np.arange(len(numbers)), term.count)
+            )
 
     @cached_property
     def _sets(self) -> int | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_draws import FaultSites, Link
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.theory.batch.draws import Struck
+from coordinator.theory.batch.draws import DrawnPlaces
 from coordinator.theory.batch.engine import BatchEngine, BatchOutcome, count_by_trial
 from coordinator.theory.batch.exactness import why_inexact
 from coordinator.theory.batch.fault_batch import FaultBatch, effects_of, episodes_of
@@ -35,7 +35,7 @@ class NumberedSets(Protocol):
     def fault_set(self) -> FaultSetSpec:
         """The description that all of them fit."""
 
-    def struck(self, numbers: Indices) -> Sequence[Struck]:
+    def struck(self, numbers: Indices) -> Sequence[DrawnPlaces]:
         """Return the places that each term strikes, for sets with these numbers."""
 
 
@@ -92,7 +92,7 @@ class PointEngine:
             broken &= self._promised(batch, struck)
         return outcome, broken
 
-    def _strike(self, batch: FaultBatch, each: Struck) -> None:
+    def _strike(self, batch: FaultBatch, each: DrawnPlaces) -> None:
         for episode in self._drawn[each.term]:
             if not episode.on_links:
                 batch.strike_nodes(episode, each.places, each.draws)
@@ -102,7 +102,7 @@ class PointEngine:
 
     # --- promises ------------------------------------------------------------------------------------------------------
 
-    def _promised(self, batch: FaultBatch, struck: Sequence[Struck]) -> NDArray[np.bool_]:
+    def _promised(self, batch: FaultBatch, struck: Sequence[DrawnPlaces]) -> NDArray[np.bool_]:
         """Return whether the algorithm promises every delivery under the faults of each trial; faults are counted like
         in `Plan.claims`.
         """
@@ -121,7 +121,7 @@ class PointEngine:
         kept: NDArray[np.bool_] = broken + 2 * forging <= bound
         return kept
 
-    def _broken_links(self, faulty: Bits, struck: Sequence[Struck], trials: int) -> Indices:
+    def _broken_links(self, faulty: Bits, struck: Sequence[DrawnPlaces], trials: int) -> Indices:
         """Count the broken links of each trial; a faulty node breaks its links."""
         found = np.zeros(trials, np.int64)
         for each in struck:

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from coordinator.planning import machine
-from emunode import memory
+from emunode import available_memory as memory
 from tests.command_line import run_process
 
 

@@ -9,17 +9,17 @@ import pytest
 
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.networks import load_topology
-from coordinator.theory.reachability import Connectivity, StruckPlaces, stops_permanently
+from coordinator.theory.reachability import Connectivity, FailedPlaces, stops_permanently
 from emunode.topologies.base import Topology
 from emunode.topologies.table import TableTopology
 
 NETWORKS = ("hypercube:3", "star:4", "ej:2+3", "mesh:3x4", "debruijn:2,4")
 
 
-def struck(sets: Sequence[Sequence[int]]) -> StruckPlaces:
+def struck(sets: Sequence[Sequence[int]]) -> FailedPlaces:
     """Return the places of each set as pairs of a place and a set."""
     pairs = [(place, at) for at, places in enumerate(sets) for place in places]
-    return StruckPlaces(*np.array(pairs, np.int64).reshape(-1, 2).T)
+    return FailedPlaces(*np.array(pairs, np.int64).reshape(-1, 2).T)
 
 
 def searched(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from coordinator.annexes.mpi.rules.base import MessageList, MpiCall, algorithm, distances, split
-from coordinator.annexes.mpi.rules.halving import fold_by_halves, halve, stays_even
+from coordinator.annexes.mpi.rules.halving import fold_by_halves, halve, rank_of_virtual
 
 
 @algorithm("allreduce", 1, "basic_linear", "all ranks send to rank 0, which sends the result to each", keeps_order=True)
@@ -97,7 +97,9 @@ def rabenseifner(call: MpiCall, messages: MessageList) -> str | None:
     kept = halve(call, messages)
     for bit, distance in reversed(list(enumerate(distances(call.power)))):
         for virtual in range(call.power):
-            messages.send(stays_even(call, virtual), stays_even(call, virtual ^ distance), kept[virtual][bit + 1])
+            messages.send(
+                rank_of_virtual(call, virtual), rank_of_virtual(call, virtual ^ distance), kept[virtual][bit + 1]
+            )
     for even in range(0, 2 * call.excess, 2):
         messages.send(even, even + 1, call.elements)
     return None

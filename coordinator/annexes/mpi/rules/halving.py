@@ -3,7 +3,7 @@
 from coordinator.annexes.mpi.rules.base import MessageList, MpiCall, distances
 
 
-def stays_even(call: MpiCall, virtual: int) -> int:
+def rank_of_virtual(call: MpiCall, virtual: int) -> int:
     """Return the rank that takes part as `virtual` where the odd ranks of folded pairs leave."""
     return 2 * virtual if virtual < call.excess else virtual + call.excess
 
@@ -28,7 +28,9 @@ def halve(call: MpiCall, messages: MessageList) -> list[list[int]]:
             upper = windows[-1] - lower
             keeps_upper = bool(virtual & distance)
             messages.send(
-                stays_even(call, virtual), stays_even(call, virtual ^ distance), lower if keeps_upper else upper
+                rank_of_virtual(call, virtual),
+                rank_of_virtual(call, virtual ^ distance),
+                lower if keeps_upper else upper,
             )
             windows.append(upper if keeps_upper else lower)
     return kept

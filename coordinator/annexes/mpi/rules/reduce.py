@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from coordinator.annexes.mpi.rules.base import MessageList, MpiCall, algorithm, distances
 from coordinator.annexes.mpi.rules.bcast import CHAINS
-from coordinator.annexes.mpi.rules.halving import fold_by_halves, halve, stays_even
+from coordinator.annexes.mpi.rules.halving import fold_by_halves, halve, rank_of_virtual
 from coordinator.annexes.mpi.rules.trees import binary_tree, chains, in_order_binary_tree, in_order_binomial_tree
 
 
@@ -69,7 +69,7 @@ def rabenseifner(call: MpiCall, messages: MessageList) -> str | None:
         return "linear"
     fold_by_halves(call, messages)
     kept = halve(call, messages)
-    members = [stays_even(call, virtual) for virtual in range(call.power)]
+    members = [rank_of_virtual(call, virtual) for virtual in range(call.power)]
     if call.root in members:
         top = members.index(call.root)
     else:
