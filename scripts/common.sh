@@ -42,7 +42,7 @@ compile_sources() {
     # Another interpreter or version of Jinja comes with another environment, which is newer than what is compiled.
     local templates=$root/coordinator/reports/templates
     local compiled=$templates/__pycache__/compiled
-    if [[ ! -e $compiled || $venv/testbench-stamp -nt $compiled || -n $(find "$templates" -name '*.jinja' -newer "$compiled") ]]; then
+    if [[ ! -e $compiled || $venv/testbench-stamp -nt $compiled || -n $(find "$root/coordinator" -name '*.jinja' -newer "$compiled") ]]; then
         "$venv/bin/python" -c 'from coordinator.reports.pages import compile_templates as c; c()' && : >"$compiled" || true
     fi
 }

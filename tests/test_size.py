@@ -20,7 +20,7 @@ from tests.command_line import ROOT
 
 LIMITS: Final = {
     "core": 347_500,
-    "annexes": 162_000,
+    "annexes": 162_010,  # the template of a panel lies in its annex
     "tests": 373_900,  # an example for every public name is run
     "scripts": 43_100,
     "modules of the core": 492,

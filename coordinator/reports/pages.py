@@ -17,6 +17,7 @@ from markupsafe import Markup
 from coordinator.reports import network_svg, theme
 
 FOLDER = Path(__file__).parent / "templates"
+ANNEXES = Path(__file__).parents[1] / "annexes"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "([^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|class|const)", re.MULTILINE)
 MARKS = {"holds": "✓", "violated": "✗", "undecided": "?"}
@@ -70,10 +71,10 @@ def template(path: Path) -> Template:
 
 
 def compile_templates() -> None:
-    """Compile all templates beside their sources, also where Python keeps nothing: for an installation."""
+    """Compile all templates, those of annexes too, beside their sources, also where Python keeps nothing."""
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     try:
-        for path in FOLDER.rglob("*.jinja"):
+        for path in (*FOLDER.rglob("*.jinja"), *ANNEXES.rglob("*.jinja")):
             template(path)
     finally:
         sys.dont_write_bytecode = before

@@ -1,13 +1,18 @@
 """The bits of a sum of real numbers: what fold trees certify, what the values show, and the tree of the first element."""
 
+from pathlib import Path
+from typing import Final
+
 from markupsafe import Markup
 
 from coordinator.annexes.numbers.feature import trees_of
 from coordinator.annexes.numbers.tree_picture import tree_picture
-from coordinator.reports.pages import fragment
+from coordinator.reports.pages import template
 from coordinator.reports.panels.base import Report
 from emunode.errors import EmulatorError
 from emunode.terminal import plural
+
+TEMPLATE: Final = Path(__file__).parent / "templates" / "additions.html.jinja"
 
 
 def additions_panel(report: Report) -> Markup | None:
@@ -16,8 +21,8 @@ def additions_panel(report: Report) -> Markup | None:
     if not isinstance(claims, list) or not claims:
         return None
     trees = report.data.get("distinct_trees")
-    return fragment(
-        "additions",
+    drawn = tree_drawing(report)
+    panel = template(TEMPLATE).render(
         claims=[{**claim, "claim": str(claim.get("claim")).replace("_", " ")} for claim in claims],
         values=report.data.get("values"),
         rounding=report.data.get("rounding"),
@@ -25,8 +30,9 @@ def additions_panel(report: Report) -> Markup | None:
         trees=plural(trees, "distinct tree") if isinstance(trees, int) else None,
         depth=report.data.get("tree_depth"),
         # The picture consists of numbers, and of a title that is escaped there.
-        picture=None if (drawn := tree_drawing(report)) is None else Markup(drawn),
+        picture=None if drawn is None else Markup(drawn),
     )
+    return Markup(panel)
 
 
 def tree_drawing(report: Report) -> str | None:
