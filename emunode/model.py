@@ -4,7 +4,7 @@ A *segment* is a plain tuple because runs create, send and read segments by the 
 exactly this tuple, and a node that relays a segment passes on the same object.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import IntEnum, StrEnum
 from typing import Annotated, Final, NamedTuple
 
@@ -445,6 +445,22 @@ class CollectiveSpec(NamedTuple):
     def least(self, size: int, lanes: int) -> int:
         """Return the fewest bytes of the fullest of some lanes that share `size` bytes of whole elements."""
         return EvenParts(size // self.element_bytes, lanes, self.element_bytes).longest
+
+    @property
+    def common_target(self) -> Rank:
+        """The target of every message in a broadcast, allgather, gather or reduce: one rank, or all ranks."""
+        return self.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS
+
+    def destination(self, origin: Rank) -> Rank:
+        """Return the target of the messages of `origin` in a unicast."""
+        return self.permutation[origin] if self.permutation else self.target
+
+    def sources_live(self, crashed: Collection[Rank]) -> bool:
+        """Report whether the collective has no root, or a root that does not crash."""
+        if self.collective in ROOTLESS or self.permutation:
+            return True
+        # The target of a unicast, ALL_RANKS in other collectives.
+        return self.source not in crashed and self.target not in crashed
 
     @property
     def knows_neighbours(self) -> bool:

@@ -51,9 +51,9 @@ def healthy_ranks(algorithm: Algorithm, outages: Outages) -> list[Rank]:
 def pairs(algorithm: Algorithm, healthy: Sequence[Rank]) -> Iterator[tuple[Rank, Rank]]:
     """Yield each healthy origin with each healthy receiver of its messages."""
     for origin in algorithm.sources:
-        receivers = healthy if algorithm.target == ALL_RANKS else [algorithm.target]
+        receivers = healthy if algorithm.spec.common_target == ALL_RANKS else [algorithm.spec.common_target]
         if algorithm.collective is Collective.UNICAST:
-            receivers = [algorithm.destination(origin)]
+            receivers = [algorithm.spec.destination(origin)]
         if origin in healthy:
             yield from ((origin, rank) for rank in receivers if rank != origin and rank in healthy)
 
@@ -250,7 +250,7 @@ def _(algorithm: MinimalUnicast, outages: Outages) -> Missing:
     return messages_of(
         algorithm,
         (
-            (origin, algorithm.destination(origin), segment)
+            (origin, algorithm.spec.destination(origin), segment)
             for origin in algorithm.sources
             for hop, (sender, port) in enumerate(algorithm.path(origin), 1)
             for segment in range(algorithm.copies)

@@ -37,7 +37,7 @@ def _(algorithm: RoutedCollective, origin: Rank, segment: int) -> Iterator[CopyP
     if gathers:
         receivers = [algorithm.spec.source]
     elif algorithm.collective is Collective.UNICAST:
-        receivers = [algorithm.destination(origin)]
+        receivers = [algorithm.spec.destination(origin)]
     else:
         receivers = [rank for rank in topology.data_ranks if rank != origin]
     for receiver in receivers:

@@ -148,7 +148,7 @@ def claims_of_outcome(run: ResolvedRun) -> Iterator[Claim]:
             yield _own("slowest_agreement_steps", agreement.steps, "D_f steps after the suspicion", at_most=True)
     # A root that fails after the last step of the collective cannot repeat it.
     faulty = {fault.rank for fault in run.faults if isinstance(fault, NodeFault)}
-    if agreement.shrink and run.algorithm.sources_live(faulty):
+    if agreement.shrink and run.spec.sources_live(faulty):
         yield _own("final_delivery_ratio", 1.0, "the last run serves all that are left")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from coordinator.scenario.model import Scenario
 from coordinator.theory.dependence.outages import Outages, outages_of
 from coordinator.theory.dependence.size import stated_hops
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, Timing
 from emunode.algorithms.claims import FURTHER_METRICS, Assumption, Claim
 from emunode.errors import RegistrationError
 from emunode.faults.effects import Delays, Duplicates
@@ -333,7 +333,7 @@ class ResolvedRun:
         # Over reliable links, and with repair, an outage makes a segment late, not lost; and a source that recovers may
         # send when the other nodes have ended.
         late = self.delivers_late or any(fault.revives for fault in faults)
-        if last is None or late or timeline.opaque or not self.algorithm.on_schedule:
+        if last is None or late or timeline.opaque or self.algorithm.timing is Timing.ADAPTIVE:
             return None
         delays = sum(effect.steps for spells in timeline.of(Delays).values() for _, effect in spells)
         doubled = sum(map(len, timeline.of(Duplicates).values()))

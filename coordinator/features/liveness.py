@@ -305,7 +305,7 @@ def _after_agreement(run: ResolvedRun) -> Bound | None:
         return None
     topology, gone = run.topology, set(timeline.stops)
     ranks = {place for place in gone if isinstance(place, int)}
-    if len(ranks) < len(gone) or len(ranks) >= (topology.connectivity or 1) or not run.algorithm.sources_live(ranks):
+    if len(ranks) < len(gone) or len(ranks) >= (topology.connectivity or 1) or not run.spec.sources_live(ranks):
         return None
     # No node notices the links between two crashed nodes: a part of crashed nodes may seem to be the largest one.
     noticed = frozenset(

@@ -8,7 +8,7 @@ from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findi
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.model import Scenario, costs_of
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, byte_relation
 from emunode.algorithms.claims import PROTOCOL, Assumption, Claim
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Delays, Duplicates, Loses, Stops
@@ -224,7 +224,11 @@ def _pipe_claims(run: ResolvedRun) -> Iterator[Claim]:
     data, answer = longest_packet(run.scenario, algorithm), control_packet(run.scenario)
     if pipe is None or data is None or run.spec.detection is not None or run.spec.asks:
         return
-    if algorithm.link_capacity != 1 or run.spec.port_model is not PortModel.ALL_PORT or algorithm.byte_relation != "==":
+    if (
+        algorithm.link_capacity != 1
+        or run.spec.port_model is not PortModel.ALL_PORT
+        or byte_relation(algorithm) != "=="
+    ):
         return
     # A time-out before the acknowledgement would send segments twice, and acknowledgements longer than segments would
     # set the pace in place of the segments.

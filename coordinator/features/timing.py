@@ -2,7 +2,7 @@
 
 from coordinator.scenario.model import Scenario, costs_of
 from emunode.algorithms.base import Algorithm
-from emunode.model import Collective
+from emunode.model import PART_NAME_BYTES, Collective
 from emunode.protocols.base import CONTROL_BYTES
 from emunode.topologies.base import Topology
 
@@ -11,7 +11,7 @@ def longest_packet(scenario: Scenario, algorithm: Algorithm) -> int | None:
     """Return the nanoseconds of the longest packet of data, None if a packet may hold any number of segments."""
     if algorithm.link_capacity is None:
         return None
-    return costs_of(scenario).nanoseconds(algorithm.link_capacity * algorithm.largest_sent_bytes)
+    return costs_of(scenario).nanoseconds(algorithm.link_capacity * largest_sent_bytes(algorithm))
 
 
 def control_packet(scenario: Scenario) -> int:
@@ -26,6 +26,21 @@ def longest_news(scenario: Scenario, topology: Topology) -> int:
     return costs_of(scenario).nanoseconds(CONTROL_BYTES * (ends // 2 + topology.order))
 
 
+def largest_sent_bytes(algorithm: Algorithm) -> int:
+    """Return an upper bound on the bytes of a segment on a link: in the fixed order a partial result may have many
+    parts.
+    """
+    numbers = algorithm.spec.numbers
+    if numbers is None or not numbers.fixed_order:
+        return algorithm.largest_segment_bytes
+    # At worst every other contribution waits for its neighbour. Of a run of contributions of one rank, at most two sums
+    # of each size do.
+    ranks = len(algorithm.topology.data_ranks)
+    leaves = numbers.leaves or ranks
+    parts = min(-(-leaves // 2), -(-ranks // 2) * 2 * (-(-leaves // ranks)).bit_length())
+    return parts * (algorithm.largest_segment_bytes + PART_NAME_BYTES)
+
+
 def bound_on_packets(scenario: Scenario, algorithm: Algorithm) -> int:
     """Return the nanoseconds of the longest packet of data, or of all data where no capacity bounds a packet."""
     longest = longest_packet(scenario, algorithm)
@@ -35,5 +50,5 @@ def bound_on_packets(scenario: Scenario, algorithm: Algorithm) -> int:
     # Each rank may have a message of its own for each other one.
     targets = order if spec.collective in (Collective.ALLTOALL, Collective.SCATTER) else 1
     messages = len(algorithm.sources) * targets * spec.messages * spec.redundancy * max(1, spec.blocks)
-    size = messages * algorithm.segments_per_message * algorithm.largest_sent_bytes
+    size = messages * algorithm.segments_per_message * largest_sent_bytes(algorithm)
     return costs_of(scenario).nanoseconds(size)

@@ -10,6 +10,7 @@ from coordinator.features.base import BrokenAssumption, ResolvedRun
 from coordinator.theory.lower_bounds import RequiredTraffic, least_seconds, lower_bounds, strongest
 from coordinator.theory.outage_claims import claims_with_outages
 from coordinator.theory.votes import vote_claims
+from emunode.algorithms.base import Timing
 from emunode.algorithms.claims import Assumption, Claim, distinct, of_uneven_blocks
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Collective
@@ -108,7 +109,7 @@ def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
         duplex=spec.duplex,
         capacity=algorithm.link_capacity,
         blocks=len(algorithm.block_owners) if spec.collective is Collective.ALLREDUCE else 1,
-        pairs=tuple((rank, algorithm.destination(rank)) for rank in algorithm.sources) if unicast else (),
+        pairs=tuple((rank, algorithm.spec.destination(rank)) for rank in algorithm.sources) if unicast else (),
         cut=algorithm.segments_per_message,
         copies=spec.redundancy,
         element_bytes=spec.element_bytes,
@@ -140,7 +141,7 @@ def _broken_by_arrivals(run: ResolvedRun) -> Iterator[BrokenAssumption]:
     """Yield the assumptions that fail because nodes pass late segments on when they arrive."""
     if not run.goes_by_arrivals:
         return
-    if not run.algorithm.on_schedule:
+    if run.algorithm.timing is Timing.ADAPTIVE:
         yield BrokenAssumption(Assumption.STEPS_KEPT, "segments go by arrival")
         yield BrokenAssumption(Assumption.SENT_ONCE, "segments go other ways, and come more or less often")
     elif run.algorithm.link_capacity != 1 and not run.has_one_way_in:

@@ -4,6 +4,7 @@ A link takes a descriptor at each end; a host also needs a listener, a control c
 """
 
 from coordinator.annexes import annex_function
+from coordinator.features.timing import largest_sent_bytes
 from coordinator.planning import link_ends
 from coordinator.planning.link_ends import LINK_ENDS_COUNTED
 from coordinator.planning.machine import RESERVED_DESCRIPTORS
@@ -126,7 +127,7 @@ def _number_bytes(plan: Plan) -> int:
         # Sums that wait for their other halves are kept apart.
         algorithm = plan.algorithm
         price = annex_function("price of a fixed order")(algorithm)
-        parts = -(-algorithm.largest_sent_bytes // algorithm.largest_segment_bytes)
+        parts = -(-largest_sent_bytes(algorithm) // algorithm.largest_segment_bytes)
         vectors += vectors * parts if price is None else price.on_links
     # Each process judges by the partial results of all ranks; hosts send their results to the coordinator.
     processes = 1 + plan.hosts

@@ -137,13 +137,13 @@ def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
     from_one = spec.collective in (Collective.BROADCAST, Collective.SCATTER)
     # The target of a gather or a reduce contributes nothing that travels.
-    made = origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
+    made = origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != spec.common_target)
     personal = target.is_between(0, order - 1) & (target != origin)
     match spec.collective:
         case Collective.SCATTER | Collective.ALLTOALL:
             meant = personal
         case Collective.UNICAST:
-            destinations = {rank: algorithm.destination(rank) for rank in algorithm.sources}
+            destinations = {rank: spec.destination(rank) for rank in algorithm.sources}
             meant = target == origin.replace_strict(destinations, default=NO_RANK, return_dtype=pl.Int32)
         case Collective.REDUCE_SCATTER:
             meant = personal & (origin == pl.col("sender"))
@@ -154,7 +154,7 @@ def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
             owned = target.is_in(list(algorithm.result_folders))
             meant = finished | (personal & owned & (origin == pl.col("sender")))
         case _:
-            meant = target == algorithm.target
+            meant = target == spec.common_target
     message = meant & _has_size(plan, origin, target, number)
     if algorithm.ack_bytes:
         # An acknowledgement goes back over the link: its sender is the node that it names as its target.

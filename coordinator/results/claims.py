@@ -16,6 +16,7 @@ from coordinator.history.timetable import PredictionInputs, Timetable
 from coordinator.planning.claims import KeptClaims, run_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.tables import startups
+from emunode.algorithms.base import Timing
 from emunode.algorithms.claims import Assumption, Claim
 from emunode.faults.effects import Alters, Loses, Stops
 from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, FaultKnowledge, Rank
@@ -172,7 +173,7 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
     if plan.goes_by_events:
         # The last packet may be an acknowledgement or a sign of life, and time-outs do not follow from the schedule.
         return []
-    if plan.goes_by_arrivals and not plan.algorithm.on_schedule:
+    if plan.goes_by_arrivals and plan.algorithm.timing is Timing.ADAPTIVE:
         # Packets go other ways than without faults.
         return []
     # The time of the last receipt is a maximum over paths of sums of durations. Durations that grow by at most a factor

@@ -121,9 +121,7 @@ def messages_due(plan: ResolvedRun) -> Integers:
             due = np.full(order, spec.messages * (others + 1 if len(plan.algorithm.block_owners) > 1 else 1))
         case Collective.UNICAST:
             due = np.zeros(order, dtype=np.int64)
-            due[[plan.algorithm.destination(rank) for rank in plan.algorithm.sources if rank not in silent]] = (
-                spec.messages
-            )
+            due[[plan.spec.destination(rank) for rank in plan.algorithm.sources if rank not in silent]] = spec.messages
         case Collective.MESSAGES:
             listed = [each.target for each in plan.algorithm.listed if each.origin not in silent]
             due = np.bincount(listed, minlength=order)

@@ -79,7 +79,7 @@ class FaultSites:
         self.algorithm = algorithm
         self.run_time = None if run_time is None else cache(run_time)
         self.topology = algorithm.topology
-        rooted = len(algorithm.sources) == 1 or algorithm.target >= 0
+        rooted = len(algorithm.sources) == 1 or algorithm.spec.common_target >= 0
         self.sources: frozenset[Rank] = frozenset({algorithm.spec.source} if rooted else ())
         self.broken: frozenset[Rank | Link] = frozenset(place for spec in broken for place in self.named_in(spec))
         self._blocks: dict[str, list[Block]] = {}

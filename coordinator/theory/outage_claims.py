@@ -3,7 +3,7 @@
 from typing import Final
 
 from coordinator.theory.dependence.outages import Outages
-from emunode.algorithms.base import Algorithm, Dependence
+from emunode.algorithms.base import Algorithm, Dependence, Timing, shortest_segment_bytes
 from emunode.algorithms.claims import Claim, distinct
 from emunode.model import FOLDING
 
@@ -18,7 +18,7 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
     # It imports polars, whose threads keep a process from moving to a network namespace.
     from coordinator.theory.dependence.losses import losses  # noqa: PLC0415
 
-    if not algorithm.sources_live(outages.faulty):
+    if not algorithm.spec.sources_live(outages.faulty):
         return []
     claims = []
     # A faulty rank may be out of service on some of its links only: a node that withholds packets.
@@ -41,12 +41,12 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
 
 def folds_few_bytes(algorithm: Algorithm) -> bool:
     """Report whether a fold that lacks a contribution may be right all the same: one byte is zero once in 256."""
-    return algorithm.collective in FOLDING and algorithm.smallest_segment_bytes < FEW_BYTES
+    return algorithm.collective in FOLDING and shortest_segment_bytes(algorithm) < FEW_BYTES
 
 
 def outage_bounds(algorithm: Algorithm) -> list[Claim]:
     """Return bounds on traffic and time: where packets keep their steps, outages add neither."""
-    if not algorithm.on_schedule:
+    if algorithm.timing is Timing.ADAPTIVE:
         return []
     return distinct(
         Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less with outages")

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece, paths_of
 from coordinator.theory.dependence.size import LOSS_HOPS, InexactError
-from emunode.algorithms.base import Algorithm, Dependence
+from emunode.algorithms.base import Algorithm, Dependence, Timing, shortest_segment_bytes
 from emunode.algorithms.claims import Claim
 from emunode.faults.byzantine import CopyPath, LastingTreatments, Treatment
 from emunode.faults.effects import ALWAYS, Alters, Choice, Effect, Loses, Place, Stops
@@ -148,11 +148,11 @@ def vote_claims(
     copies = algorithm.spec.redundancy
     # A single copy is accepted without a vote, and partial results are folded and not voted on.
     votes = copies > 1 and altering and algorithm.collective not in FOLDING
-    if not votes or timeline.opaque or not algorithm.sources_live(faulty):
+    if not votes or timeline.opaque or not algorithm.spec.sources_live(faulty):
         return []
     forged = [effect for spells in timeline.of(Alters).values() for _, effect in spells]
     apart = [effect.choice is Choice.COPY and not effect.alike for effect in forged]
-    if any(apart) and algorithm.smallest_segment_bytes < APART_BYTES:
+    if any(apart) and shortest_segment_bytes(algorithm) < APART_BYTES:
         return []
     source = f"{algorithm.citation}: majority of the votes cast over {copies} paths"
     # The exact numbers are stronger than the claim by the number of faults, so they are tried first.
@@ -176,10 +176,10 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
     # An algorithm that waits for answers has paths, but not every copy gets to take them.
     if algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED):
         return None
-    if not permanent(timeline, algorithm.final_step if algorithm.on_schedule else None):
+    if not permanent(timeline, algorithm.final_step if algorithm.timing is not Timing.ADAPTIVE else None):
         return None
     # Segments have one origin and one receiver each, and at most all pairs of ranks occur.
-    ends = len(algorithm.sources) * (len(algorithm.topology.data_ranks) if algorithm.target < 0 else 1)
+    ends = len(algorithm.sources) * (len(algorithm.topology.data_ranks) if algorithm.spec.common_target < 0 else 1)
     each = algorithm.spec.messages * algorithm.segments_per_message * algorithm.spec.redundancy
     try:
         # As many hops as the plan counts memory for.

@@ -187,7 +187,7 @@ class TwoPhaseRule(Rule):
             for origin, target, _, index, payload in packet:
                 if target == self._rank:
                     self._arrived.setdefault(index, []).append((origin, payload))
-        if self._algorithm.keeps_results:
+        if self._algorithm.spec.numbers is not None:
             for _, packet in finished:
                 for origin, _, _, index, payload in packet:
                     self._received.setdefault((origin, index), payload)

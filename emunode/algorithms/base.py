@@ -6,7 +6,6 @@ alone; ranks may share them because every rank would compute the same. A `Rule` 
 access to the state of other ranks: it knows its own address, the arithmetic of the topology, and what it received.
 """
 
-import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +24,6 @@ from emunode.model import (
     AUTOMATIC,
     FOLDING,
     OWN_CAPACITY,
-    PART_NAME_BYTES,
     ROOTLESS,
     UNLIMITED,
     Collective,
@@ -64,8 +62,6 @@ __all__ = [
 ANY_FAMILY: Final = "any"
 ROW_BYTES: Final = 1000
 """Memory per rank and segment of a precomputed schedule. Measured: 500 to 1400 for trees and their routes."""
-UNCHECKED: Final = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
-"""Receipts per step over full-duplex links that a port model allows regardless of the sends; others allow 0."""
 Content = Callable[[Rank, Rank, int], bytes | None]
 Crosses = Callable[[Step, Rank, Port, Rank], bool]
 """Whether a packet crosses in a step, from a sender by its port to a receiver."""
@@ -130,7 +126,7 @@ class Algorithm(ABC):
     """The effect of late packets on its rules."""
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Refuse attributes of version 0.2 that have become a need or a timing."""
+        """Refuse members of earlier versions that nothing would ask for."""
         super().__init_subclass__(**options)
         for name, replacement in FORMER.items():
             if name in vars(cls):
@@ -148,24 +144,6 @@ class Algorithm(ABC):
         if spec.link_capacity != OWN_CAPACITY:
             self.link_capacity = self._asked_capacity()
         self.use_payloads(self.make_payloads())
-
-    @cached_property
-    def rules(self) -> dict[Rank, Rule]:
-        """The rules of ranks in this process, by rank, where their results are asked for at the end."""
-        return {}
-
-    @property
-    def keeps_results(self) -> bool:
-        """Whether ranks keep their results to the end: only numbers are worth it, bytes are judged on arrival."""
-        return self.spec.numbers is not None
-
-    @cached_property
-    def unchecked_receipts(self) -> int:
-        """How many receipts of a rank per step its port model allows regardless of its sends.
-
-        All-port and one-port need no comparison unless links are half-duplex; the others always do.
-        """
-        return UNCHECKED.get(self.spec.port_model, 0) if self.spec.duplex is Duplex.FULL else 0
 
     def renew(self, spec: CollectiveSpec) -> None:
         """Reuse this algorithm for a run whose job differs only in its seed and in the fault knowledge of ranks."""
@@ -191,8 +169,9 @@ class Algorithm(ABC):
     def use_payloads(self, payloads: Payloads) -> None:
         """Take the messages of the run from `payloads`, and forget results of other payloads."""
         self.payloads = payloads
+        self.rules: dict[Rank, Rule] = {}
+        """The rules of ranks in this process, by rank, where their results are asked for at the end."""
         self.__dict__.pop("content", None)
-        self.__dict__.pop("rules", None)
 
     def validate(self) -> None:
         """Refuse a job that this algorithm cannot do. Subclasses add conditions and set `segments_per_message`."""
@@ -229,13 +208,6 @@ class Algorithm(ABC):
         )
         raise ScenarioError("link_capacity", "unlimited" if asked == UNLIMITED else asked, reason)
 
-    def require_translations(self) -> None:
-        """Refuse a collective of all sources on a network where one timetable does not serve every source."""
-        topology = self.topology
-        if self.collective in ROOTLESS and not isinstance(topology, CayleyTopology):
-            reason = f"{self.name} runs one timetable at every source, so it needs a network with translations"
-            raise ScenarioError("topology", topology.name, reason)
-
     def cut(self, parts: int = 1) -> None:
         """Cut every message into `parts` x `spec.segments` segments; refuse segments of less than a byte."""
         spec = self.spec
@@ -267,41 +239,12 @@ class Algorithm(ABC):
         return self.spec.cut(self.segments_per_message).longest
 
     @property
-    def smallest_segment_bytes(self) -> int:
-        """Size of the shortest segment of a message, in bytes; where blocks differ, of the shortest block."""
-        spec = self.spec
-        return EvenParts(spec.most_parts, self.segments_per_message, spec.element_bytes).shortest
-
-    @property
-    def largest_sent_bytes(self) -> int:
-        """An upper bound on the bytes of a segment on a link: in the fixed order a partial result may have many parts."""
-        numbers = self.spec.numbers
-        if numbers is None or not numbers.fixed_order:
-            return self.largest_segment_bytes
-        # At worst every other contribution waits for its neighbour. Of a run of contributions of one rank, at most two sums
-        # of each size do.
-        ranks = len(self.topology.data_ranks)
-        leaves = numbers.leaves or ranks
-        parts = min(-(-leaves // 2), -(-ranks // 2) * 2 * (-(-leaves // ranks)).bit_length())
-        return parts * (self.largest_segment_bytes + PART_NAME_BYTES)
-
-    @property
-    def byte_relation(self) -> Relation:
-        """The relation of a claim that counts every segment as long as the longest one."""
-        return "<=" if self.spec.short_blocks or self.spec.cut(self.segments_per_message).longer else "=="
-
-    @property
     def tolerates_delay(self) -> bool:
         """Whether every message arrives however late packets are, as over links that send lost packets again.
 
         A fold in a fixed step does not wait for contributions that are late.
         """
         return self.timing is not Timing.FIXED and self.collective not in FOLDING
-
-    @property
-    def on_schedule(self) -> bool:
-        """Whether every packet that is sent under outages keeps its step, because no node waits for another."""
-        return self.timing is not Timing.ADAPTIVE
 
     @property
     def goes_by_arrivals(self) -> bool:
@@ -361,15 +304,6 @@ class Algorithm(ABC):
         return self.topology.data_ranks
 
     @property
-    def target(self) -> Rank:
-        """The target of every message in a broadcast, allgather, gather or reduce: one rank, or all ranks."""
-        return self.spec.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS
-
-    def destination(self, origin: Rank) -> Rank:
-        """Return the target of the messages of `origin` in a unicast."""
-        return self.spec.permutation[origin] if self.spec.permutation else self.spec.target
-
-    @property
     def block_owners(self) -> Sequence[Rank]:
         """Where contributions are folded: the ranks that own a block of the result each; here one rank, or all ranks.
 
@@ -379,21 +313,9 @@ class Algorithm(ABC):
             return range(self.spec.source, self.spec.source + 1)
         return self.topology.data_ranks
 
-    @property
-    def receivers_by_distance(self) -> tuple[int, ...]:
-        """How many ranks that own data are at distance 1, 2, .. from the source."""
-        if len(self.topology.data_ranks) == self.topology.order:
-            return self.topology.distribution_from(self.spec.source)[1:]
-        counts = Counter(self.topology.distance(rank, self.spec.source) for rank in self.topology.data_ranks)
-        return tuple(counts[distance] for distance in range(1, max(counts) + 1))
-
     @abstractmethod
     def rule(self, view: LocalView) -> Rule:
         """Return the rule of one rank."""
-
-    def contribution(self, rank: Rank, target: Rank, segment: int) -> int:
-        """Return the contribution of `rank` to a segment of the block of `target`, as a whole number; 0 for a switch."""
-        return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, target, segment))
 
     def contributions(self, rank: Rank, target: Rank, segment: int) -> list[bytes]:
         """Return the contribution of `rank` to a segment of the block of `target` in a list (empty for a switch)."""
@@ -545,7 +467,7 @@ class Algorithm(ABC):
         the second kind if c + 2b < x, for then more copies arrive right than wrong. Without alteration one copy is enough.
         """
         bound = min(self.tolerated_faults, self.spec.redundancy - 1) if altering else self.tolerated_faults
-        if broken + 2 * altering > bound or not self.sources_live(faulty):
+        if broken + 2 * altering > bound or not self.spec.sources_live(faulty):
             return []
         source = f"{self.citation}: survives {self.tolerated_faults} faults"
         if altering:
@@ -559,13 +481,6 @@ class Algorithm(ABC):
         del faulty
         return []
 
-    def sources_live(self, crashed: Collection[Rank]) -> bool:
-        """Report whether the collective has no root, or a root that does not crash."""
-        if self.collective in ROOTLESS or self.spec.permutation:
-            return True
-        # The target of a unicast, ALL_RANKS in other collectives.
-        return self.spec.source not in crashed and self.spec.target not in crashed
-
 
 def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
     """Return a unicast without target or permutation goes to the lowest rank that owns data and is farthest from the
@@ -574,6 +489,38 @@ def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
     if spec.collective is not Collective.UNICAST or spec.target != ALL_RANKS or spec.permutation:
         return spec
     return spec._replace(target=topology.farthest_from(spec.source))
+
+
+# --- what follows from an algorithm ----------------------------------------------------------------------------------
+
+
+def shortest_segment_bytes(algorithm: Algorithm) -> int:
+    """Return the size of the shortest segment of a message, in bytes; where blocks differ, of the shortest block."""
+    spec = algorithm.spec
+    return EvenParts(spec.most_parts, algorithm.segments_per_message, spec.element_bytes).shortest
+
+
+def byte_relation(algorithm: Algorithm) -> Relation:
+    """Return the relation of a claim that counts every segment as long as the longest one."""
+    spec = algorithm.spec
+    return "<=" if spec.short_blocks or spec.cut(algorithm.segments_per_message).longer else "=="
+
+
+def receivers_by_distance(algorithm: Algorithm) -> tuple[int, ...]:
+    """Return how many ranks that own data are at distance 1, 2, .. from the source."""
+    topology, source = algorithm.topology, algorithm.spec.source
+    if len(topology.data_ranks) == topology.order:
+        return topology.distribution_from(source)[1:]
+    counts = Counter(topology.distance(rank, source) for rank in topology.data_ranks)
+    return tuple(counts[distance] for distance in range(1, max(counts) + 1))
+
+
+def require_translations(algorithm: Algorithm) -> None:
+    """Refuse a collective of all sources on a network where one timetable does not serve every source."""
+    topology = algorithm.topology
+    if algorithm.collective in ROOTLESS and not isinstance(topology, CayleyTopology):
+        reason = f"{algorithm.name} runs one timetable at every source, so it needs a network with translations"
+        raise ScenarioError("topology", topology.name, reason)
 
 
 # --- registration ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Final
 
-from emunode.algorithms.base import LocalView
+from emunode.algorithms.base import LocalView, receivers_by_distance
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.folding import FoldSend
 from emunode.algorithms.tree_collective import TreeCollective
@@ -60,7 +60,7 @@ class TreeBroadcast(TreeCollective):
                 claims.append(
                     Claim(
                         "receivers_per_step",
-                        self.receivers_by_distance,
+                        receivers_by_distance(self),
                         "==",
                         f"{self.citation}: everybody at its distance",
                     )
@@ -166,7 +166,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
         return self.trees.height(0) if self.spec.broken and all_port else super().last_offset
 
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
-        if not self.spec.broken or not self.sources_live(faulty):
+        if not self.spec.broken or not self.spec.sources_live(faulty):
             return []
         source = f"{self.citation}: all that broken links leave connected to the source"
         # A reduce has one result, the fold of the connected contributions.

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from emunode.algorithms.base import Algorithm, Crosses, Dependence, LocalView, Rule, Timing
+from emunode.algorithms.base import Algorithm, Crosses, Dependence, LocalView, Rule, Timing, receivers_by_distance
 from emunode.algorithms.claims import Claim
 from emunode.model import (
     ALL_RANKS,
@@ -131,6 +131,6 @@ class Flood(Algorithm):
             ]
         if segments == 1:
             claims.append(
-                Claim("receivers_per_step", self.receivers_by_distance, "==", f"{self.citation}: ranks by distance")
+                Claim("receivers_per_step", receivers_by_distance(self), "==", f"{self.citation}: ranks by distance")
             )
         return claims

@@ -151,7 +151,7 @@ class RepairedBroadcast(TreeCollective):
         ]
 
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
-        return self.claims() if self.sources_live(faulty) else []
+        return self.claims() if self.spec.sources_live(faulty) else []
 
 
 REPAIRS: Final = Registry[str, RepairRule](

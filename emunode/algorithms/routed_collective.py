@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, Dependence, LocalView, Need, Rule
+from emunode.algorithms.base import Algorithm, Dependence, LocalView, Need, Rule, require_translations
 from emunode.algorithms.claims import Claim
 from emunode.errors import RegistrationError
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
@@ -57,7 +57,7 @@ class RoutedCollective(Algorithm):
         self.hop_schedule = lru_cache(CACHE_ENTRIES)(self._hop_schedule)
 
     def validate(self) -> None:
-        self.require_translations()
+        require_translations(self)
         super().validate()
         # With redundancy every route must carry whole messages, so there are no parts to cut.
         self.cut(self.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)

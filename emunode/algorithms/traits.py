@@ -68,5 +68,17 @@ FORMER: Final = {
     "packs": "needs = frozenset({Need.OPEN_CAPACITY})",
     "fixed_steps": "timing = Timing.FIXED",
     "keeps_time": "timing = Timing.ADAPTIVE",
+    "byte_relation": "base.byte_relation(algorithm)",
+    "contribution": "contributions(rank, target, segment)",
+    "destination": "spec.destination(origin)",
+    "keeps_results": "spec.numbers is not None",
+    "largest_sent_bytes": "nothing: it follows from largest_segment_bytes",
+    "on_schedule": "timing is not Timing.ADAPTIVE",
+    "receivers_by_distance": "base.receivers_by_distance(algorithm)",
+    "require_translations": "base.require_translations(algorithm)",
+    "smallest_segment_bytes": "base.shortest_segment_bytes(algorithm)",
+    "sources_live": "spec.sources_live(crashed)",
+    "target": "spec.common_target",
+    "unchecked_receipts": "nothing: it follows from spec.port_model and spec.duplex",
 }
-"""Attributes of version 0.2, and their present form."""
+"""Members of versions 0.2 and 0.3, and their present form."""

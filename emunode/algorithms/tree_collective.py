@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar, Final
 
-from emunode.algorithms.base import LocalView, Pipe, Rule
+from emunode.algorithms.base import LocalView, Pipe, Rule, require_translations
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldReceipt, FoldSend
 from emunode.errors import RegistrationError
@@ -72,7 +72,7 @@ class TreeCollective(FoldingSchedule):
 
     def validate(self) -> None:
         # Trees first: the base class checks `redundancy`, and the number of trees limits it.
-        self.require_translations()
+        require_translations(self)
         self.trees = self.make_trees(self.rooted)
         super().validate()
         # With redundancy every tree must carry whole messages, so there are no parts to cut.

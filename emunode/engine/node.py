@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from operator import itemgetter
+from typing import Final
 
 from emunode.algorithms.base import Algorithm, Rule
 from emunode.errors import RuleError, RunError
@@ -39,6 +40,8 @@ FIRST, DUPLICATE, RELAY, CORRUPT = HopOutcome.FIRST, HopOutcome.DUPLICATE, HopOu
 Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
 port_of = itemgetter(0)
 """The port of a packet, to sort by."""
+UNCHECKED: Final = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
+"""Receipts per step over full-duplex links that a port model allows regardless of the sends; others allow 0."""
 
 
 class Node:
@@ -89,7 +92,9 @@ class Node:
         self._seen: dict[Rank, int] = {}
         # Of the last step only: receipts of step t are checked when step t + 1 begins, before anything of it is sent.
         self._sent: tuple[Step, list[Port]] = (0, [])
-        self._unchecked = algorithm.unchecked_receipts
+        spec = algorithm.spec
+        # Half-duplex links always need the comparison of receipts with sends.
+        self._unchecked = UNCHECKED.get(spec.port_model, 0) if spec.duplex is Duplex.FULL else 0
         self.due: Step | None = self._next[0] if self._next else None
         if self.due is not None and self.due < 1:
             raise RuleError(

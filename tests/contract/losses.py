@@ -175,7 +175,7 @@ def plans_with_copies(case: AlgorithmCase) -> list[Plan]:
 
 def some_segments(algorithm: Algorithm, chance: Random) -> list[tuple[Rank, int]]:
     """Return up to three origins with a segment each."""
-    origins = [rank for rank in algorithm.sources if rank != algorithm.target]
+    origins = [rank for rank in algorithm.sources if rank != algorithm.spec.common_target]
     origins = chance.sample(origins, min(3, len(origins)))
     return [(origin, chance.randrange(2 * algorithm.segments_per_message)) for origin in origins]
 

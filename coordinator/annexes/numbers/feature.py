@@ -7,6 +7,7 @@ from coordinator.annexes.numbers.options import NumberOptions
 from coordinator.annexes.numbers.orders import fold_trees
 from coordinator.annexes.numbers.price import make_price
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, Metric, ResolvedRun
+from coordinator.features.timing import largest_sent_bytes
 from coordinator.scenario.model import DEFAULT_BYTES, MOST_BYTES, OnFailure, Scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Assumption, Claim
@@ -200,7 +201,7 @@ def _require_small_packets(algorithm: Algorithm) -> None:
         largest = price.largest_packet
     else:
         segments = algorithm.spec.messages * algorithm.segments_per_message * len(algorithm.block_owners)
-        largest = segments * algorithm.largest_sent_bytes
+        largest = segments * largest_sent_bytes(algorithm)
     if largest > MOST_BYTES:
         allowed = f"packets of at most {MOST_BYTES:,} bytes, and in the fixed order one has up to {largest:,}"
         raise ScenarioError("message_bytes", algorithm.spec.contributed_bytes, allowed)

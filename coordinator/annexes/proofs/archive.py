@@ -198,9 +198,9 @@ def _algorithm_record(plan: Plan) -> dict[str, object]:
     whole = spec.collective is Collective.ALLREDUCE and len(algorithm.block_owners) == 1
     own = {str(rank): [algorithm.segments_due(number, rank) for number in messages] for rank in ranks} if folds else {}
     return {
-        "target": algorithm.target,
+        "target": algorithm.spec.common_target,
         **({"listed": [list(each) for each in algorithm.listed]} if algorithm.listed else {}),
-        "destinations": {str(rank): algorithm.destination(rank) for rank in algorithm.sources} if unicast else {},
+        "destinations": {str(rank): algorithm.spec.destination(rank) for rank in algorithm.sources} if unicast else {},
         "segments_per_message": algorithm.segments_per_message,
         "pieces": [] if folds else [algorithm.segments_due(number) for number in messages],
         "own_pieces": own,

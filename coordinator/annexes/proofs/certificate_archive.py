@@ -32,6 +32,7 @@ from coordinator.history.journal import COLUMNS, sorted_records, table
 from coordinator.history.stored.reading import read_bytes
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_sets import FaultSetSpec, on_links
+from emunode.algorithms.base import Timing
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.kinds import FOREVER, KINDS, LinkFault, NodeFault
 from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Rank
@@ -96,9 +97,13 @@ def _facts(plan: Plan) -> dict[str, object]:
         "algorithm": scenario.algorithm,
         "redundancy": spec.redundancy,
         "source": spec.source,
-        "rooted": len(algorithm.sources) == 1 or algorithm.target >= 0,
+        "rooted": len(algorithm.sources) == 1 or spec.common_target >= 0,
         "paths_decide": bool(
-            algorithm.on_schedule and not folds and not protocols and scenario.clock == "steps" and _follows_paths(plan)
+            algorithm.timing is not Timing.ADAPTIVE
+            and not folds
+            and not protocols
+            and scenario.clock == "steps"
+            and _follows_paths(plan)
         ),
         "in_steps": scenario.clock == "steps",
         # Where nodes agree, the collective may run again, on trees of its own.

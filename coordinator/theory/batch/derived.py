@@ -24,6 +24,7 @@ from coordinator.theory.dependence.bit_rows import Bits, Indices, mark, no_trial
 from coordinator.theory.dependence.follow import Flow, follow
 from coordinator.theory.dependence.schedule import BEGIN, Schedule, StepHops
 from coordinator.theory.dependence.size import InexactError, stated_hops
+from emunode.algorithms.base import shortest_segment_bytes
 from emunode.algorithms.claims import Claim
 from emunode.engine.known_paths import faults_by_steps
 from emunode.faults.byzantine import Treatment
@@ -71,7 +72,7 @@ def _over_plain_links(plan: Plan) -> list[Claim]:
         flow = follow(engine.schedule, effects)
     except InexactError:
         return []
-    shortest = plan.algorithm.smallest_segment_bytes
+    shortest = shortest_segment_bytes(plan.algorithm)
     if flow.wrong is not None and flow.wrong.any() and shortest < LEAST_BYTES:
         # A wrong content may be right by chance.
         return []

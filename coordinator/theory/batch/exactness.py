@@ -6,7 +6,7 @@ from typing import Final
 from coordinator.features.registry import why_unpredictable
 from coordinator.planning.plan import Plan
 from coordinator.theory.dependence.size import TRACE_HOPS, stated_hops
-from emunode.algorithms.base import Algorithm, Dependence
+from emunode.algorithms.base import Algorithm, Dependence, Timing, shortest_segment_bytes
 from emunode.faults.effects import Alters, Choice, Effect, Ends, Interval, Loses, Stops
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, stated, stated_effects, states_effects
 from emunode.model import FOLDING, FaultKnowledge
@@ -46,7 +46,7 @@ def _of_scenario(plan: Plan) -> str | None:
 
 def _of_algorithm(algorithm: Algorithm) -> str | None:
     # Hops depend on each other in the traced way only if every send is fixed before the run.
-    if not algorithm.on_schedule:
+    if algorithm.timing is Timing.ADAPTIVE:
         return f"{algorithm.name} decides during the run what it sends, and when"
     if algorithm.dependence in (Dependence.WAITING, Dependence.LISTED):
         return f"in {algorithm.name} a node waits for messages that it does not pass on"
@@ -67,7 +67,7 @@ def _of_faults(plan: Plan, faults: Sequence[Fault]) -> str | None:
     last = plan.algorithm.final_step
     if not effects <= {Stops, Ends} and last is not None and any(fault.step > last for fault in faults):
         return f"a fault begins after the last step, {last}"
-    shortest = plan.algorithm.smallest_segment_bytes
+    shortest = shortest_segment_bytes(plan.algorithm)
     if shortest < LEAST_BYTES and (plan.spec.collective in FOLDING or Alters in effects):
         return (
             f"in segments of {shortest} bytes a wrong content may be right by chance; at least {LEAST_BYTES} are needed"

@@ -16,6 +16,7 @@ from math import ceil
 
 from emunode.algorithms.any_network.last_hops import Phases, last_hops, phases, require_searchable, share_out
 from emunode.algorithms.any_network.table_collective import TableCollective, TableHop
+from emunode.algorithms.base import byte_relation
 from emunode.algorithms.claims import Claim, lower_bound, one_segment
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.registry import register
@@ -199,7 +200,7 @@ class PackedAllgather(BreadthFirstAllgather):
             Claim("steps", len(packets), "==", f"{CITATION}: one phase per distance, optimal"),
             Claim("heaviest_link_segments_per_step", packets, "==", f"{CITATION}: ceil(c L_t) segments in phase t"),
             Claim(
-                "transfer_bytes", sum(packets) * size, self.byte_relation, f"{CITATION}: sum of ceil(c L_t) segments"
+                "transfer_bytes", sum(packets) * size, byte_relation(self), f"{CITATION}: sum of ceil(c L_t) segments"
             ),
         ]
         if not self.spec.packet_limit:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from emunode.algorithms.any_network.time_flow import TimeFlow
-from emunode.algorithms.base import Need
+from emunode.algorithms.base import Need, receivers_by_distance
 from emunode.algorithms.claims import Claim, cut_into, lower_bound, one_segment
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.transforms import backwards
@@ -80,7 +80,7 @@ class AnyScatter(RoutedCollective):
     @cached_property
     def receivers_beyond(self) -> Sequence[int]:
         """Segments for targets at distance 1, 2, .. or more from the source."""
-        by_distance = self.receivers_by_distance
+        by_distance = receivers_by_distance(self)
         return [self.copies * sum(by_distance[distance:]) for distance in range(len(by_distance))]
 
     @cached_property

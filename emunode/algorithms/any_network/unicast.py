@@ -108,7 +108,7 @@ class MinimalUnicast(Algorithm):
 
     def path(self, origin: Rank) -> Iterator[tuple[Rank, Port]]:
         """Yield the links from `origin` to its target, as (sender, port)."""
-        here, target = origin, self.destination(origin)
+        here, target = origin, self.spec.destination(origin)
         while here != target:
             port = self.next_port(here, target)
             yield here, port
@@ -118,7 +118,7 @@ class MinimalUnicast(Algorithm):
         return RouteQueueRule(self, view)
 
     def claims(self) -> list[Claim]:
-        distances = [self.topology.distance(origin, self.destination(origin)) for origin in self.sources]
+        distances = [self.topology.distance(origin, self.spec.destination(origin)) for origin in self.sources]
         hops, farthest = self.copies * sum(distances), max(distances, default=0)
         claims = [
             Claim("segments", hops, "==", f"{self.citation}: sum of the distances, optimal"),
@@ -165,13 +165,13 @@ class RouteQueueRule(Rule):
         # The first step when each port is free; own segments occupy theirs from the start.
         self._free: dict[Port, Step] = {}
         if view.rank in algorithm.sources:
-            self._free[algorithm.next_port(view.rank, algorithm.destination(view.rank))] = algorithm.copies + 1
+            self._free[algorithm.next_port(view.rank, algorithm.spec.destination(view.rank))] = algorithm.copies + 1
 
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
         if me not in algorithm.sources:
             return
-        target = algorithm.destination(me)
+        target = algorithm.spec.destination(me)
         port = algorithm.next_port(me, target)
         for number in range(algorithm.copies):
             yield number + 1, port, (me, target, 0, number, algorithm.payloads.segment(me, target, number))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import ceil, floor, sqrt
 
+from emunode.algorithms.base import byte_relation
 from emunode.algorithms.breadth_first import TreeBroadcast
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, least_time, time_bounds
@@ -64,7 +65,7 @@ class GreedyBroadcast(TreeBroadcast):
         if self.spec.port_model is PortModel.ALL_PORT:
             source = f"{MULTIPLE}, section 6.1: h + p - 1 slots of m/p bytes"
             claims.append(
-                Claim("transfer_bytes", self.last_step * self.largest_segment_bytes, self.byte_relation, source)
+                Claim("transfer_bytes", self.last_step * self.largest_segment_bytes, byte_relation(self), source)
             )
             if not self.spec.packet_limit:
                 claims.append(Claim("startups", self.last_step, "==", source))
@@ -77,7 +78,7 @@ class GreedyBroadcast(TreeBroadcast):
             return [bound]
         seconds = self.last_step * (startup + per_byte * self.largest_segment_bytes)
         source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
-        return [Claim("virtual_seconds", seconds, self.byte_relation, source), bound]
+        return [Claim("virtual_seconds", seconds, byte_relation(self), source), bound]
 
 
 class OnePortSimulation(TreeCollective):
@@ -256,7 +257,7 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
                 "==",
                 f"{MULTIPLE}, section 5.1: |D_t| segments on every link in step t",
             ),
-            Claim("transfer_bytes", transferred, self.byte_relation, f"{theorem}: (n!-1) m/(n-1)"),
+            Claim("transfer_bytes", transferred, byte_relation(self), f"{theorem}: (n!-1) m/(n-1)"),
             *time_bounds(topology, spec),
         ]
         if not spec.packet_limit:

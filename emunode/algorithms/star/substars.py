@@ -11,7 +11,7 @@ from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import factorial
 
-from emunode.algorithms.base import Crosses, Dependence, LocalView, Rule, Timing
+from emunode.algorithms.base import Crosses, Dependence, LocalView, Rule, Timing, byte_relation
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, time_bounds
 from emunode.errors import ScenarioError
@@ -161,7 +161,7 @@ class SubstarSegments(TimeBounded):
             Claim("steps", n * n - n - 1, "==", source),
             Claim("segments", spec.messages * (received + passed), "==", source),
             Claim("intact_deliveries", spec.messages * (order - 1), "==", source),
-            Claim("transfer_bytes", transferred, self.byte_relation, f"{source}: 2m (n!-1)/n!"),
+            Claim("transfer_bytes", transferred, byte_relation(self), f"{source}: 2m (n!-1)/n!"),
             *time_bounds(star, spec),
         ]
         if not spec.packet_limit:

@@ -90,7 +90,7 @@ class ProgramAlgorithm(Algorithm):
             return ()
         if self.collective in (Collective.SCATTER, Collective.ALLTOALL):
             return [rank for rank in self.topology.data_ranks if rank != origin]
-        return [self.target] if self.target != origin else ()
+        return [self.spec.common_target] if self.spec.common_target != origin else ()
 
     @cached_property
     def _owners(self) -> frozenset[Rank]:

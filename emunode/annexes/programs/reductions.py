@@ -42,7 +42,7 @@ class ProgramReduction(ProgramAlgorithm):
     def validate(self) -> None:
         super().validate()
         # Only numbers are kept to the end.
-        if not self.keeps_results:
+        if self.spec.numbers is None:
             raise ScenarioError(
                 "values", None, f"programs do not see bytes; for {self.collective} add --values float32, or probe"
             )
@@ -66,7 +66,7 @@ class ProgramReduction(ProgramAlgorithm):
 
     def may_relay(self, target: Rank) -> bool:
         """Return whether a rank may pass on segments of others for this target as they came."""
-        return target == self.target
+        return target == self.spec.common_target
 
     def claims(self) -> list[Claim]:
         topology, spec = self.topology, self.spec

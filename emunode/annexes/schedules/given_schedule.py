@@ -238,7 +238,7 @@ class GivenCollective(GivenAlgorithm):
             block = self.block(hop.target)
             total = fold(
                 held.get((hop.sender, block, hop.segment), 0),
-                self.contribution(hop.sender, block, hop.segment),
+                self.number_of(hop.sender, block, hop.segment),
                 block,
                 hop.segment,
             )
@@ -253,11 +253,15 @@ class GivenCollective(GivenAlgorithm):
             key = hop.receiver, block, hop.segment
             held[key] = self.payloads.fold(held.get(key, 0), total, block, hop.segment)
 
+    def number_of(self, rank: Rank, block: Rank, segment: int) -> int:
+        """Return the contribution of `rank` to a segment of a block as a whole number; 0 for a switch."""
+        return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, block, segment))
+
     def _result(self, owner: Rank, segment: int) -> bytes:
         """Return the fold of all contributions to a block: from the seed alone, whatever was sent."""
         block, total = self.block(owner), 0
         for rank in self.topology.data_ranks:
-            total = self.payloads.fold(total, self.contribution(rank, block, segment), block, segment)
+            total = self.payloads.fold(total, self.number_of(rank, block, segment), block, segment)
         return total.to_bytes(self.payloads.segment_bytes(block, segment))
 
     def rule(self, view: LocalView) -> Rule:
@@ -345,7 +349,7 @@ class GivenRule(Rule):
         """Return the own contribution combined with everything received so far."""
         algorithm, me = self._algorithm, self._rank
         block = algorithm.block(me if target == ALL_RANKS else target)
-        own = algorithm.contribution(me, block, number)
+        own = algorithm.number_of(me, block, number)
         total = algorithm.payloads.fold(own, self._sums.get((block, number), 0), block, number)
         return me, target, 0, number, total.to_bytes(algorithm.payloads.segment_bytes(block, number))
 

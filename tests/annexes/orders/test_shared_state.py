@@ -82,7 +82,7 @@ def test_tables_of_built_in_code_are_no_state() -> None:
     built_in, noted = (Case(f"hypercube:2 broadcast {name}").plan.algorithm for name in ("sbt", "noted-object"))
     assert built_in.final_step
     before = set(held_by(built_in))
-    assert built_in.unchecked_receipts
+    assert built_in.sources
     assert set(held_by(built_in)) == before
     assert "note" not in held_by(noted)
     noted.note[1] = 2  # type: ignore[attr-defined]

@@ -117,7 +117,7 @@ def test_the_step_limit_ends_a_timed_run(tmp_path: Path) -> None:
 def test_an_invalid_algorithm_is_stopped_before_hosts_start(tmp_path: Path) -> None:
     plan = Case("ej:1+2 broadcast flood driver=local clock=timed").plan
     # The rules send over every port, and the nodes now allow one.
-    plan.algorithm.spec = plan.algorithm.spec._replace(port_model=PortModel.ONE_PORT)
+    plan.algorithm.spec = plan.spec._replace(port_model=PortModel.ONE_PORT)
     with pytest.raises(RuleError, match="which one-port does not allow"):
         run(plan, DirectorySink(tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []

@@ -118,7 +118,7 @@ class Subject:
     def places(self) -> tuple[frozenset[Rank], frozenset[tuple[Rank, Rank]]]:
         """The nodes and the links that may fail in addition: none that the scenario breaks, and not the source."""
         plan, topology = self.plan, self.plan.topology
-        rooted = len(plan.algorithm.sources) == 1 or plan.algorithm.target >= 0
+        rooted = len(plan.algorithm.sources) == 1 or plan.spec.common_target >= 0
         spared = {plan.spec.source} if rooted else set()
         broken = set()
         for fault in plan.faults:

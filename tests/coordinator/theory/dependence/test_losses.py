@@ -44,7 +44,7 @@ def some_outages(algorithm: Algorithm, chance: Random) -> Iterator[Outages]:
             places[sender, port] = [interval()]
             if chance.random() < 0.5:
                 places[topology.end(sender, port)] = places[sender, port]
-        if algorithm.sources_live(ranks):
+        if algorithm.spec.sources_live(ranks):
             yield Outages(places, frozenset(ranks))
 
 
