@@ -21,6 +21,7 @@ from emunode.algorithms.routed_collective import RoutedCollective
 from emunode.algorithms.scheduled_collective import ScheduledCollective
 from emunode.algorithms.star.allgather import HamiltonianCycle
 from emunode.algorithms.star.substars import SubstarSegments
+from emunode.algorithms.traits import PassesFirstArrivals
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.effects import Interval
 from emunode.model import ALL_RANKS, Collective, Port, Rank, Step
@@ -300,6 +301,7 @@ def _(algorithm: Algorithm, outages: Outages) -> Missing:
     def crosses(step: Step, sender: Rank, port: Port, receiver: Rank) -> bool:
         return outages.blocks(step, sender, port, receiver) is None
 
+    assert isinstance(algorithm, PassesFirstArrivals)
     source, missing = algorithm.spec.source, set()
     for segment in range(algorithm.spec.messages * algorithm.segments_per_message):
         reached = algorithm.follow(segment, crosses)

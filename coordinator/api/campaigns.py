@@ -42,6 +42,7 @@ from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.scenario.networks import keep_network
 from coordinator.scenario.plugins import plugin_flags
+from emunode.algorithms.traits import listed_messages
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
 from emunode.topologies.table import TableTopology
@@ -127,7 +128,7 @@ _HEAD: Mapping[str, Callable[[Plan], object]] = {
     "algorithm": lambda plan: plan.spec.algorithm,
     "redundancy": lambda plan: plan.spec.redundancy,
     "source": _source,
-    "messages": lambda plan: describe_load(plan.spec, plan.algorithm.listed),
+    "messages": lambda plan: describe_load(plan.spec, listed_messages(plan.algorithm)),
     "segments": lambda plan: plan.algorithm.segments_per_message,
     "port_model": lambda plan: str(plan.spec.port_model),
     "clock": lambda plan: plan.scenario.clock,

@@ -12,6 +12,7 @@ from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
 from coordinator.theory.dependence.size import HOP_BYTES, LOSS_HOPS
 from emunode.algorithms.base import Dependence
+from emunode.algorithms.traits import listed_messages
 from emunode.model import FOLDING, Collective
 from emunode.topologies.base import Topology
 
@@ -48,7 +49,7 @@ def deliveries(plan: Plan) -> int:
         case Collective.UNICAST:
             pairs = len(plan.algorithm.sources)
         case Collective.MESSAGES:
-            return len(plan.algorithm.listed)
+            return len(listed_messages(plan.algorithm))
     return pairs * spec.messages * plan.algorithm.segments_per_message
 
 

@@ -18,6 +18,7 @@ from coordinator.results.deliveries import switches
 from coordinator.results.queries import at_receiver
 from coordinator.results.timed_audit import unplanned, with_reads
 from emunode.algorithms.base import Dependence
+from emunode.algorithms.traits import ListsMessages, listed_messages
 from emunode.faults.effects import Delays, Duplicates, Effect
 from emunode.model import ALL_RANKS, PART_NAME_BYTES, Collective, Duplex, EvenParts, PortModel, Rank, Step
 
@@ -67,6 +68,7 @@ def broken_rules(
 
 def _sent_too_early(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return messages that left before a receipt that they wait for, according to the list of the algorithm."""
+    assert isinstance(plan.algorithm, ListsMessages)
     steps = (
         journal.group_by(PIECE)
         .agg(pl.col("step").min(), arrived=pl.col("step").filter(pl.col("outcome") != "lost").min())
@@ -127,7 +129,9 @@ def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | 
 def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return the segments that are not part of the collective: by origin, target, segment number or size."""
     if plan.spec.collective is Collective.MESSAGES:
-        known = pl.DataFrame(plan.algorithm.listed, dict.fromkeys([*PIECE, "bytes"], pl.Int32), orient="row").lazy()
+        known = pl.DataFrame(
+            listed_messages(plan.algorithm), dict.fromkeys([*PIECE, "bytes"], pl.Int32), orient="row"
+        ).lazy()
         rows = journal.with_columns(pl.col(*PIECE, "bytes").cast(pl.Int32))
         # Each message crosses one link, from its origin to its target.
         there = (pl.col("sender") == pl.col("origin")) & (pl.col("receiver") == pl.col("target"))

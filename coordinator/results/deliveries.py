@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from coordinator.features.base import ResolvedRun
 from coordinator.history.journal import Records
 from coordinator.theory.dependence.losses import owners_are_silent
+from emunode.algorithms.traits import listed_messages
 from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
 from emunode.topologies.base import Topology
 
@@ -123,7 +124,7 @@ def messages_due(plan: ResolvedRun) -> Integers:
             due = np.zeros(order, dtype=np.int64)
             due[[plan.spec.destination(rank) for rank in plan.algorithm.sources if rank not in silent]] = spec.messages
         case Collective.MESSAGES:
-            listed = [each.target for each in plan.algorithm.listed if each.origin not in silent]
+            listed = [each.target for each in listed_messages(plan.algorithm) if each.origin not in silent]
             due = np.bincount(listed, minlength=order)
     # Last, whatever the collective: nothing is due to a faulty rank.
     due[[*plan.states, *switches(plan.topology)]] = 0

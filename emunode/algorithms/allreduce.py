@@ -14,6 +14,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, PartialResult
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.rule import LocalView, ResultPart, Rule
+from emunode.algorithms.traits import awaited_steps
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.base import Topology
@@ -84,7 +85,7 @@ class Allreduce(Algorithm):
 
     def awaited_steps(self, step: Step) -> range:
         """Return the steps of all earlier stages of the second phase."""
-        awaited = self.second.awaited_steps(step - self.shift) if step > self.shift else range(0)
+        awaited = awaited_steps(self.second, step - self.shift) if step > self.shift else range(0)
         return range(awaited.start + self.shift, awaited.stop + self.shift)
 
     @cached_property

@@ -8,15 +8,15 @@ access to the state of other ranks: it knows its own address, the arithmetic of 
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, get_args
 
 from emunode.algorithms.claims import Claim, Relation, UnknownMetricError
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.rule import LocalView, Rule
-from emunode.algorithms.traits import FORMER, Dependence, Need, Pipe, Timing
+from emunode.algorithms.traits import FORMER, Crosses, Dependence, ListedMessage, Need, Pipe, Timing
 from emunode.annexes import NUMBER_PAYLOADS, from_annex
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.model import (
@@ -63,21 +63,6 @@ ANY_FAMILY: Final = "any"
 ROW_BYTES: Final = 1000
 """Memory per rank and segment of a precomputed schedule. Measured: 500 to 1400 for trees and their routes."""
 Content = Callable[[Rank, Rank, int], bytes | None]
-Crosses = Callable[[Step, Rank, Port, Rank], bool]
-"""Whether a packet crosses in a step, from a sender by its port to a receiver."""
-MessageSteps = Mapping[tuple[Rank, Rank, int], Step]
-"""By origin, target and number of a message, a step."""
-
-
-class ListedMessage(NamedTuple):
-    """One message of a list."""
-
-    origin: Rank
-    target: Rank
-    number: int
-    """Its number among all messages from the origin to the target."""
-    size: int
-    """Bytes."""
 
 
 class Algorithm(ABC):
@@ -418,38 +403,14 @@ class Algorithm(ABC):
     dependence = Dependence.UNSTATED
     """How sends depend on receipts. It decides the losses that follow from the schedule of a run without faults."""
 
-    def awaited_steps(self, step: Step) -> range:
-        """Return the steps whose packets a rank must all have before it sends in `step`, with `Dependence.WAITING`."""
-        del step
-        return range(0)
-
-    def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
-        """Return the ranks that have a segment in the end, with `Dependence.FIRST_ARRIVAL`; `crosses` decides every
-        hop.
-        """
-        raise NotImplementedError
-
     @cached_property
     def final_step(self) -> Step | None:
         """The last step of a run without faults, or an upper bound; None if no claim states one."""
         steps = [claim.predicted for claim in self.claims() if claim.name == "steps" and claim.relation != ">="]
         return min((int(step) for step in steps if not isinstance(step, tuple)), default=None)
 
-    @property
-    def listed(self) -> Sequence[ListedMessage]:
-        """The messages of `Collective.MESSAGES`; empty in other collectives."""
-        return ()
-
     unjudged: ClassVar[str] = ""
     """The part of a run that cannot be judged, and the reason, in words; empty if all of it is judged."""
-
-    def lost_messages(self, crosses: Crosses) -> Iterable[ListedMessage]:
-        """Return the messages that do not arrive, with `Dependence.LISTED`; `crosses` decides every hop."""
-        raise NotImplementedError
-
-    def early_messages(self, sent: MessageSteps, arrived: MessageSteps) -> Sequence[Step]:
-        """Return the steps of messages that were sent before a receipt that they wait for, with `Dependence.LISTED`."""
-        raise NotImplementedError
 
     def count_broken(self, nodes: Collection[Rank], links: Collection[tuple[Rank, Port]]) -> int:
         """Count nodes and directions of links as faults. A node includes its links; both directions of a link count once."""

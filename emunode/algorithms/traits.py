@@ -1,9 +1,15 @@
 """Traits that an algorithm states of itself: its timing, its needs, and the dependence of its sends on receipts."""
 
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from emunode.model import Step
+from emunode.model import Port, Rank, Step
+
+Crosses = Callable[[Step, Rank, Port, Rank], bool]
+"""Whether a packet crosses in a step, from a sender by its port to a receiver."""
+MessageSteps = Mapping[tuple[Rank, Rank, int], Step]
+"""By origin, target and number of a message, a step."""
 
 
 class Pipe(NamedTuple):
@@ -24,13 +30,65 @@ class Dependence(StrEnum):
     FIXED = "fixed"
     """The content: a rank sends in the scheduled step what it has, and folds the contributions that it has."""
     WAITING = "waiting"
-    """As `FIXED`, but a rank sends only after all packets of earlier steps: `Algorithm.awaited_steps`."""
+    """As `FIXED`, but a rank sends only after all packets of earlier steps: `WaitsForSteps`."""
     QUEUED = "queued"
     """The content alone: a packet keeps its path, but waits in queues, so its step depends on others."""
     LISTED = "listed"
-    """The receipts that the schedule lists for it; it need not pass them on: `Algorithm.lost_messages`."""
+    """The receipts that the schedule lists for it; it need not pass them on: `ListsMessages`."""
     FIRST_ARRIVAL = "first arrival"
-    """The first of several copies that arrives: `Algorithm.follow`."""
+    """The first of several copies that arrives: `PassesFirstArrivals`."""
+
+
+@runtime_checkable
+class WaitsForSteps(Protocol):
+    """What an algorithm with `Dependence.WAITING` defines besides."""
+
+    def awaited_steps(self, step: Step) -> range:
+        """Return the steps whose packets a rank must all have before it sends in `step`."""
+
+
+def awaited_steps(algorithm: object, step: Step) -> range:
+    """Return the steps whose packets a rank must all have before it sends in `step`; none where it does not wait."""
+    return algorithm.awaited_steps(step) if isinstance(algorithm, WaitsForSteps) else range(0)
+
+
+@runtime_checkable
+class PassesFirstArrivals(Protocol):
+    """What an algorithm with `Dependence.FIRST_ARRIVAL` defines besides."""
+
+    def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
+        """Return the ranks that have a segment in the end; `crosses` decides every hop."""
+
+
+class ListedMessage(NamedTuple):
+    """One message of a list."""
+
+    origin: Rank
+    target: Rank
+    number: int
+    """Its number among all messages from the origin to the target."""
+    size: int
+    """Bytes."""
+
+
+@runtime_checkable
+class ListsMessages(Protocol):
+    """What an algorithm of `Collective.MESSAGES`, with `Dependence.LISTED`, defines besides."""
+
+    @property
+    def listed(self) -> Sequence[ListedMessage]:
+        """The messages."""
+
+    def lost_messages(self, crosses: Crosses) -> Iterable[ListedMessage]:
+        """Return the messages that do not arrive; `crosses` decides every hop."""
+
+    def early_messages(self, sent: MessageSteps, arrived: MessageSteps) -> Sequence[Step]:
+        """Return the steps of messages that were sent before a receipt that they wait for."""
+
+
+def listed_messages(algorithm: object) -> Sequence[ListedMessage]:
+    """Return the messages of `Collective.MESSAGES`; empty in other collectives."""
+    return algorithm.listed if isinstance(algorithm, ListsMessages) else ()
 
 
 class Timing(StrEnum):
@@ -60,6 +118,10 @@ class Need(StrEnum):
     """A capacity of packets from the scenario, whatever that is; `link_capacity` is the default."""
 
 
+MOVED: Final = """
+byte_relation contribution destination keeps_results largest_sent_bytes on_schedule receivers_by_distance
+require_translations smallest_segment_bytes sources_live target unchecked_receipts
+"""
 FORMER: Final = {
     "precomputed": "needs = frozenset({Need.TABLE})",
     "visits_all": "needs = frozenset({Need.EVERY_NODE})",
@@ -68,17 +130,5 @@ FORMER: Final = {
     "packs": "needs = frozenset({Need.OPEN_CAPACITY})",
     "fixed_steps": "timing = Timing.FIXED",
     "keeps_time": "timing = Timing.ADAPTIVE",
-    "byte_relation": "base.byte_relation(algorithm)",
-    "contribution": "contributions(rank, target, segment)",
-    "destination": "spec.destination(origin)",
-    "keeps_results": "spec.numbers is not None",
-    "largest_sent_bytes": "nothing: it follows from largest_segment_bytes",
-    "on_schedule": "timing is not Timing.ADAPTIVE",
-    "receivers_by_distance": "base.receivers_by_distance(algorithm)",
-    "require_translations": "base.require_translations(algorithm)",
-    "smallest_segment_bytes": "base.shortest_segment_bytes(algorithm)",
-    "sources_live": "spec.sources_live(crashed)",
-    "target": "spec.common_target",
-    "unchecked_receipts": "nothing: it follows from spec.port_model and spec.duplex",
-}
+} | dict.fromkeys(MOVED.split(), "no member: docs/extend/from-0.3.md says what replaces it")
 """Members of versions 0.2 and 0.3, and their present form."""

@@ -31,6 +31,7 @@ from coordinator.results.structure import claimed_structure
 from coordinator.results.voting import COPY as ALTERED
 from coordinator.scenario.model import dump_scenario
 from emunode import __version__
+from emunode.algorithms.traits import listed_messages
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Effect, Stops
@@ -198,9 +199,9 @@ def _algorithm_record(plan: Plan) -> dict[str, object]:
     whole = spec.collective is Collective.ALLREDUCE and len(algorithm.block_owners) == 1
     own = {str(rank): [algorithm.segments_due(number, rank) for number in messages] for rank in ranks} if folds else {}
     return {
-        "target": algorithm.spec.common_target,
-        **({"listed": [list(each) for each in algorithm.listed]} if algorithm.listed else {}),
-        "destinations": {str(rank): algorithm.spec.destination(rank) for rank in algorithm.sources} if unicast else {},
+        "target": spec.common_target,
+        **({"listed": [list(each) for each in listed_messages(algorithm)]} if listed_messages(algorithm) else {}),
+        "destinations": {str(rank): spec.destination(rank) for rank in algorithm.sources} if unicast else {},
         "segments_per_message": algorithm.segments_per_message,
         "pieces": [] if folds else [algorithm.segments_due(number) for number in messages],
         "own_pieces": own,

@@ -7,6 +7,7 @@ are found backwards from these.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -27,6 +28,7 @@ from coordinator.theory.dependence.schedule import (
 )
 from coordinator.theory.dependence.size import LOSS_HOPS, InexactError, stated_hops
 from emunode.algorithms.base import Algorithm, Dependence
+from emunode.algorithms.traits import ListsMessages, PassesFirstArrivals, awaited_steps
 from emunode.faults.effects import Place
 from emunode.model import Collective, FaultKnowledge, Rank, Step
 
@@ -65,6 +67,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
     # Ranks that learn of a fault during the run change their sends.
     if algorithm.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
         return None
+    assert isinstance(algorithm, PassesFirstArrivals)
     source, missing = algorithm.spec.source, set()
     # A flood reaches every rank with any path to it, so a search without the blocked hops finds the ranks that are
     # reached.
@@ -99,6 +102,7 @@ def _of_listed(algorithm: Algorithm, outages: Outages) -> Losses:
             blocked.add(place)
         return place is None
 
+    assert isinstance(algorithm, ListsMessages)
     faulty = outages.faulty
     missing = [each for each in algorithm.lost_messages(crosses) if faulty.isdisjoint((each.origin, each.target))]
     due = sum(faulty.isdisjoint((each.origin, each.target)) for each in algorithm.listed)
@@ -159,7 +163,7 @@ class _OutageEffects:
     def __init__(self, algorithm: Algorithm, schedule: Schedule, outages: Outages) -> None:
         self.has_values = len(schedule.fold_order) > 0
         self._schedule = schedule
-        self._awaited_steps = algorithm.awaited_steps if algorithm.dependence is Dependence.WAITING else None
+        self._awaited_steps = partial(awaited_steps, algorithm) if algorithm.dependence is Dependence.WAITING else None
         self._stuck: list[Rank] = []
         self._crosses = (~_stopped(schedule, outages)).astype(np.uint64)[:, None]
 
@@ -270,7 +274,7 @@ class _Blame:
         if self._algorithm.dependence is not Dependence.WAITING or self._arrived[hop]:
             return []
         schedule = self._schedule
-        awaited = self._algorithm.awaited_steps(int(schedule.step[hop]))
+        awaited = awaited_steps(self._algorithm, int(schedule.step[hop]))
         first, last = np.searchsorted(schedule.step, (awaited.start, awaited.stop))
         lost = ~self._arrived[first:last] & (schedule.receiver[first:last] == schedule.sender[hop])
         return [int(first) + hop for hop in np.flatnonzero(lost)[:1].tolist()]

@@ -13,9 +13,10 @@ from functools import cached_property, lru_cache, partial
 from hashlib import shake_128
 from typing import Final, NamedTuple
 
-from emunode.algorithms.base import Crosses, Dependence, ListedMessage, LocalView, MessageSteps, Rule
+from emunode.algorithms.base import Crosses, Dependence, ListedMessage, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.payload import Payloads
+from emunode.algorithms.traits import MessageSteps
 from emunode.annexes.schedules.given_base import (
     MOST_GIVEN_HOPS,
     MOST_GIVEN_STEP,

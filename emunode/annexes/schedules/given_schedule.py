@@ -259,10 +259,9 @@ class GivenCollective(GivenAlgorithm):
 
     def _result(self, owner: Rank, segment: int) -> bytes:
         """Return the fold of all contributions to a block: from the seed alone, whatever was sent."""
-        block, total = self.block(owner), 0
-        for rank in self.topology.data_ranks:
-            total = self.payloads.fold(total, self.number_of(rank, block, segment), block, segment)
-        return total.to_bytes(self.payloads.segment_bytes(block, segment))
+        block = self.block(owner)
+        every = [own for rank in self.topology.data_ranks for own in self.contributions(rank, block, segment)]
+        return self.payloads.folded(every, block, segment)
 
     def rule(self, view: LocalView) -> Rule:
         return GivenRule(self, view)
