@@ -38,6 +38,8 @@ from emunode.model import (
 
 LISTED: Final = 6
 """Numbers of a hop in the text."""
+Held = dict[tuple[Rank, Rank, int], list[bytes]]
+"""By rank, block and segment, the partial results that have arrived."""
 
 
 class GivenHop(NamedTuple):
@@ -222,40 +224,29 @@ class GivenCollective(GivenAlgorithm):
     @cached_property
     def _partial_results(self) -> dict[tuple[Rank, Rank, int], bytes]:
         """The content of every partial and finished result, by origin, target and segment, if nothing is missing."""
-        fold, found = self.payloads.fold, dict[tuple[Rank, Rank, int], bytes]()
-        held: dict[tuple[Rank, Rank, int], int] = {}
-        arrivals: list[tuple[GivenHop, int]] = []
+        found: dict[tuple[Rank, Rank, int], bytes] = {}
+        held: Held = {}
+        arrivals: list[tuple[tuple[Rank, Rank, int], bytes]] = []
         step = 0
         for hop in self.given.hops:
             if hop.step > step:
-                self._fold_all(held, arrivals)
+                for key, payload in arrivals:
+                    held.setdefault(key, []).append(payload)
                 arrivals, step = [], hop.step
+            what = hop.origin, hop.target, hop.segment
             if hop.target == ALL_RANKS:
-                what = hop.origin, hop.target, hop.segment
                 if what not in found:
                     found[what] = self._result(hop.origin, hop.segment)
                 continue
             block = self.block(hop.target)
-            total = fold(
-                held.get((hop.sender, block, hop.segment), 0),
-                self.number_of(hop.sender, block, hop.segment),
-                block,
-                hop.segment,
-            )
-            size = self.payloads.segment_bytes(block, hop.segment)
-            found[hop.origin, hop.target, hop.segment] = total.to_bytes(size)
-            arrivals.append((hop, total))
+            found[what] = self.fold_at(hop.sender, block, hop.segment, held)
+            arrivals.append(((hop.receiver, block, hop.segment), found[what]))
         return found
 
-    def _fold_all(self, held: dict[tuple[Rank, Rank, int], int], arrivals: Iterable[tuple[GivenHop, int]]) -> None:
-        for hop, total in arrivals:
-            block = self.block(hop.target)
-            key = hop.receiver, block, hop.segment
-            held[key] = self.payloads.fold(held.get(key, 0), total, block, hop.segment)
-
-    def number_of(self, rank: Rank, block: Rank, segment: int) -> int:
-        """Return the contribution of `rank` to a segment of a block as a whole number; 0 for a switch."""
-        return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, block, segment))
+    def fold_at(self, rank: Rank, block: Rank, segment: int, held: Held) -> bytes:
+        """Return the fold of the own contribution of `rank` and of the partial results that it has."""
+        operands = [*self.contributions(rank, block, segment), *held.get((rank, block, segment), ())]
+        return self.payloads.folded(operands, block, segment)
 
     def _result(self, owner: Rank, segment: int) -> bytes:
         """Return the fold of all contributions to a block: from the seed alone, whatever was sent."""
@@ -304,15 +295,14 @@ class GivenCollective(GivenAlgorithm):
 class GivenRule(Rule):
     """Send in each scheduled step what the schedule names, if it is there."""
 
-    __slots__ = ("_algorithm", "_held", "_rank", "_sums")
+    __slots__ = ("_algorithm", "_held", "_partials", "_rank")
 
     def __init__(self, algorithm: GivenCollective, view: LocalView) -> None:
         self._algorithm = algorithm
         self._rank = view.rank
         self._held: set[tuple[Rank, Rank, int]] = set()
         """The chunks that have arrived, each passed on once."""
-        self._sums: dict[tuple[Rank, int], int] = {}
-        """By block and segment, the fold of the partial results that have arrived."""
+        self._partials: Held = {}
 
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
@@ -331,7 +321,7 @@ class GivenRule(Rule):
             for segment in segments:
                 origin, target, _, number, payload = segment
                 if algorithm.folds and target != ALL_RANKS:
-                    self._fold(algorithm.block(target), number, int.from_bytes(payload))
+                    self._partials.setdefault((me, algorithm.block(target), number), []).append(payload)
                     continue
                 what = origin, target, number
                 if what in self._held:
@@ -340,17 +330,11 @@ class GivenRule(Rule):
                 sends += [(when, port, segment) for when, port in algorithm.onward.get((me, *what), ())]
         return sends
 
-    def _fold(self, block: Rank, number: int, value: int) -> None:
-        before = self._sums.get((block, number), 0)
-        self._sums[block, number] = self._algorithm.payloads.fold(before, value, block, number)
-
     def _folded(self, target: Rank, number: int) -> Segment:
         """Return the own contribution combined with everything received so far."""
         algorithm, me = self._algorithm, self._rank
         block = algorithm.block(me if target == ALL_RANKS else target)
-        own = algorithm.number_of(me, block, number)
-        total = algorithm.payloads.fold(own, self._sums.get((block, number), 0), block, number)
-        return me, target, 0, number, total.to_bytes(algorithm.payloads.segment_bytes(block, number))
+        return me, target, 0, number, algorithm.fold_at(me, block, number, self._partials)
 
 
 class GivenBroadcast(GivenCollective):
