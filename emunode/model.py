@@ -447,6 +447,11 @@ class CollectiveSpec(NamedTuple):
         return EvenParts(size // self.element_bytes, lanes, self.element_bytes).longest
 
     @property
+    def keeps_results(self) -> bool:
+        """Whether ranks keep their results to the end: only numbers are worth it, bytes are judged on arrival."""
+        return self.numbers is not None
+
+    @property
     def common_target(self) -> Rank:
         """The target of every message in a broadcast, allgather, gather or reduce: one rank, or all ranks."""
         return self.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS

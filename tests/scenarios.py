@@ -101,5 +101,5 @@ def every_algorithm(job: str, **more: object) -> Iterator[Case]:
             algorithm = case.plan.algorithm
         except ScenarioError:
             continue
-        if not algorithm.negative_control:
+        if not algorithm.traits.negative_control:
             yield case

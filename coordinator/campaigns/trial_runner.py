@@ -24,6 +24,7 @@ from coordinator.results.latency import completion_seconds
 from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.scenario.named import require_named
+from emunode.algorithms.base import renew
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.model import FaultKnowledge, Step
@@ -211,7 +212,7 @@ class TrialRunner:
         )
         # `renew` drops everything that depends on the seed; tables of the network stay.
         if spec != base.algorithm.spec:
-            base.algorithm.renew(spec)
+            renew(base.algorithm, spec)
         return replace(base, scenario=scenario, spec=spec).with_faults(faults)
 
     async def _open(self, plan: Plan) -> Network:

@@ -141,7 +141,7 @@ async def _open_and_step(
             await take_steps(plan, network, journal, execution, progress, steering)  # type: ignore[arg-type]
         else:
             await run_timed(plan, network, execution.timetable, journal, execution, progress)  # type: ignore[arg-type]
-        if plan.spec.numbers is not None:
+        if plan.spec.keeps_results:
             execution.results = await network.results()
     except (EmulatorError, *REFUSALS) as error:
         execution.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.folder))

@@ -10,6 +10,7 @@ from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
 from emunode.algorithms.any_network.disjoint_paths import disjoint_families
 from emunode.algorithms.claims import AGREEMENT, Assumption, Claim
+from emunode.algorithms.folding import tolerates_delay
 from emunode.algorithms.registry import make_algorithm
 from emunode.annexes import PROGRAM
 from emunode.errors import ScenarioError
@@ -202,7 +203,7 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
     packets = [bound_on_packets(scenario, make_algorithm(topology, spec))]
     if agreement.shrink:
         again = make_algorithm(topology, spec_again(spec))
-        if not again.tolerates_delay:
+        if not tolerates_delay(again):
             reason = f"{again.name} counts on the step of an arrival, and runs again; use --clock steps"
             raise ScenarioError("on_failure", str(scenario.on_failure), reason)
         packets.append(bound_on_packets(scenario, again))

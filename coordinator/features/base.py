@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from coordinator.scenario.model import Scenario
 from coordinator.theory.dependence.outages import Outages, outages_of
 from coordinator.theory.dependence.size import stated_hops
-from emunode.algorithms.base import Algorithm, Timing
+from emunode.algorithms.base import Algorithm, goes_by_arrivals, tree_count
 from emunode.algorithms.claims import FURTHER_METRICS, Assumption, Claim
 from emunode.errors import RegistrationError
 from emunode.faults.effects import Delays, Duplicates
@@ -254,7 +254,7 @@ class ResolvedRun:
         """Whether nodes pass segments on whenever they arrive: under the timed clock, if faults may make packets late."""
         plain = self.scenario.clock == "timed" and not self.spec.has_control
         # Without faults every packet comes in its step, so nodes may go by steps.
-        return plain and bool(self.faults) and self.algorithm.goes_by_arrivals
+        return plain and bool(self.faults) and goes_by_arrivals(self.algorithm)
 
     @property
     def keeps_order(self) -> bool:
@@ -267,7 +267,7 @@ class ResolvedRun:
     @property
     def has_one_way_in(self) -> bool:
         """Whether each rank receives by one port alone."""
-        one_tree = self.algorithm.tree_count == 1
+        one_tree = tree_count(self.algorithm) == 1
         return one_tree and self.spec.collective in (Collective.BROADCAST, Collective.SCATTER)
 
     @property
@@ -333,7 +333,7 @@ class ResolvedRun:
         # Over reliable links, and with repair, an outage makes a segment late, not lost; and a source that recovers may
         # send when the other nodes have ended.
         late = self.delivers_late or any(fault.revives for fault in faults)
-        if last is None or late or timeline.opaque or self.algorithm.timing is Timing.ADAPTIVE:
+        if last is None or late or timeline.opaque or not self.algorithm.timing.on_schedule:
             return None
         delays = sum(effect.steps for spells in timeline.of(Delays).values() for _, effect in spells)
         doubled = sum(map(len, timeline.of(Duplicates).values()))

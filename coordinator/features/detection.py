@@ -14,6 +14,7 @@ from coordinator.theory import outage_claims
 from coordinator.theory.dependence.outages import Outages
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import DETECTION, Assumption, Claim
+from emunode.algorithms.folding import tolerates_delay
 from emunode.errors import ScenarioError
 from emunode.faults.detection import StepDetection
 from emunode.faults.effects import Alters, Delays, Duplicates, Effect, Loses, Place, Slows, Stops
@@ -141,7 +142,7 @@ def _require_time(scenario: Scenario, algorithm: Algorithm, detects: Detection) 
         reason = "it leaves no port for signs of life; detection under the timed clock needs all-port or one-port"
         raise ScenarioError("port_model", str(spec.port_model), reason)
     # A fold leaves in a fixed step, whether or not all contributions are there; over reliable links it waits for them.
-    if not algorithm.tolerates_delay or (spec.collective in FOLDING and spec.reliable is None):
+    if not tolerates_delay(algorithm) or (spec.collective in FOLDING and spec.reliable is None):
         reason = f"{algorithm.name} counts on the step of an arrival, and signs of life make packets late"
         raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
 

@@ -25,6 +25,7 @@ from coordinator.scenario.fault_ends import ended
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import LIVENESS, Assumption, Claim
+from emunode.algorithms.repair import original_of
 from emunode.errors import ScenarioError
 from emunode.faults.effects import ALWAYS, Delays, Duplicates, Effect, Interval, Loses, Stops
 from emunode.faults.kinds import Moment
@@ -284,7 +285,7 @@ def _after_requests(run: ResolvedRun) -> Bound | None:
     if service is None or calm is None or not service.complete:
         return None
     # The last copy is overdue `after` steps after its step; each port asked takes two steps, and each hop one more.
-    last = run.algorithm.original.final_step
+    last = original_of(run.algorithm).final_step
     if last is None:
         return None
     asked = 2 * service.ports

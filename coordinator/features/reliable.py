@@ -10,6 +10,8 @@ from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.model import Scenario, costs_of
 from emunode.algorithms.base import Algorithm, byte_relation
 from emunode.algorithms.claims import PROTOCOL, Assumption, Claim
+from emunode.algorithms.folding import tolerates_delay
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Delays, Duplicates, Loses, Stops
 from emunode.faults.timeline import FaultTimeline, Spell
@@ -45,10 +47,10 @@ class ReliableFeature(Feature):
     def require(self, scenario: Scenario, algorithm: Algorithm) -> None:
         if not self.is_active(algorithm.spec):
             return
-        if not algorithm.tolerates_delay:
+        if not tolerates_delay(algorithm):
             reason = f"{algorithm.name} counts on the step of an arrival, and a packet that is sent again is late"
             raise ScenarioError("reliable", None, reason)
-        if algorithm.ack_bytes:
+        if algorithm.traits.ack_bytes:
             raise ScenarioError("reliable", None, f"{algorithm.name} sends acknowledgements of its own")
 
     def delivers_late(self, run: ResolvedRun) -> bool:
@@ -177,10 +179,8 @@ def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
     Down one tree each link is a pipe: segment k follows segment k - window after a round trip of two steps, so m segments
     over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m - 1 + L for larger windows.
     """
-    pipe = algorithm.pipe
+    pipe = algorithm.pipe if isinstance(algorithm, TreeCollective) else None
     if spec.reliable is None or pipe is None:
-        return None
-    if spec.port_model is not PortModel.ALL_PORT or algorithm.link_capacity != 1:
         return None
     # The rule of the source may be slower than the link: then its own period separates the segments.
     return pipe.links + (pipe.segments - 1) * max(pipe.period, 2 if spec.reliable.window == 1 else 1)
@@ -220,15 +220,11 @@ def _pipe_claims(run: ResolvedRun) -> Iterator[Claim]:
     """Predict when the last segment reaches the end of the longest path of a tree, unless signs of life or requests
     delay it.
     """
-    links, algorithm, pipe = links_of(run), run.algorithm, run.algorithm.pipe
-    data, answer = longest_packet(run.scenario, algorithm), control_packet(run.scenario)
-    if pipe is None or data is None or run.spec.detection is not None or run.spec.asks:
+    links, algorithm = links_of(run), run.algorithm
+    if not isinstance(algorithm, TreeCollective) or run.spec.detection is not None or run.spec.asks:
         return
-    if (
-        algorithm.link_capacity != 1
-        or run.spec.port_model is not PortModel.ALL_PORT
-        or byte_relation(algorithm) != "=="
-    ):
+    data, answer, pipe = longest_packet(run.scenario, algorithm), control_packet(run.scenario), algorithm.pipe
+    if pipe is None or data is None or byte_relation(algorithm) != "==":
         return
     # A time-out before the acknowledgement would send segments twice, and acknowledgements longer than segments would
     # set the pace in place of the segments.

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Sequence
 import polars as pl
 
 from coordinator.history.timetable import FaultFreeSteps, PredictionInputs, Timetable, make_timetable
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, goes_by_arrivals
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.effects import ALWAYS
@@ -57,7 +57,7 @@ def history_of(inputs: PredictionInputs, algorithm: Algorithm) -> Generator[Step
     table = _table(timed.packets, inputs.fault_free.packets.schema)
     complete = inputs.fault_free.complete and not timed.busy
     events = timed.history if algorithm.spec.has_control else None
-    by_arrivals = events is None and algorithm.goes_by_arrivals
+    by_arrivals = events is None and goes_by_arrivals(algorithm)
     return Timetable(table, complete, inputs, events, timed.crossings, by_arrivals, timed.notices)
 
 

@@ -10,8 +10,8 @@ from coordinator.features.base import BrokenAssumption, ResolvedRun
 from coordinator.theory.lower_bounds import RequiredTraffic, least_seconds, lower_bounds, strongest
 from coordinator.theory.outage_claims import claims_with_outages
 from coordinator.theory.votes import vote_claims
-from emunode.algorithms.base import Timing
 from emunode.algorithms.claims import Assumption, Claim, distinct, of_uneven_blocks
+from emunode.algorithms.repair import original_of
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Collective
 
@@ -97,7 +97,7 @@ def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
     """
     spec, algorithm = run.spec, run.algorithm
     # A repaired tree spans only the nodes that faults have left.
-    if algorithm.negative_control or algorithm.original is not algorithm:
+    if algorithm.traits.negative_control or original_of(algorithm) is not algorithm:
         return ()
     unicast = spec.collective is Collective.UNICAST
     traffic = RequiredTraffic(
@@ -141,7 +141,7 @@ def _broken_by_arrivals(run: ResolvedRun) -> Iterator[BrokenAssumption]:
     """Yield the assumptions that fail because nodes pass late segments on when they arrive."""
     if not run.goes_by_arrivals:
         return
-    if run.algorithm.timing is Timing.ADAPTIVE:
+    if not run.algorithm.timing.on_schedule:
         yield BrokenAssumption(Assumption.STEPS_KEPT, "segments go by arrival")
         yield BrokenAssumption(Assumption.SENT_ONCE, "segments go other ways, and come more or less often")
     elif run.algorithm.link_capacity != 1 and not run.has_one_way_in:

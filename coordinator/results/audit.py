@@ -44,7 +44,7 @@ def broken_rules(
     `nonexistent_links` belongs to the audit as well. If a run under the timed clock was cut short, a host that died has
     lost the rows of its ranks: the sends of such a rank are not compared with its receipts.
     """
-    copies, data = plan.algorithm.copies_keep_trees, data_hops(plan, journal)
+    copies, data = plan.algorithm.traits.copies_keep_trees, data_hops(plan, journal)
     crossing = hops_of(plan, journal).filter(pl.col("outcome") != "withheld")
     # Without faults and protocols every packet keeps its step, so steps say everything that times could say.
     times = timetable if timetable is not None and timetable.inputs is not None else None
@@ -160,9 +160,9 @@ def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
         case _:
             meant = target == spec.common_target
     message = meant & _has_size(plan, origin, target, number)
-    if algorithm.ack_bytes:
+    if algorithm.traits.ack_bytes:
         # An acknowledgement goes back over the link: its sender is the node that it names as its target.
-        message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.ack_bytes)
+        message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.traits.ack_bytes)
     counted = number.is_between(0, spec.messages * algorithm.segments_per_message - 1)
     return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
 
@@ -202,7 +202,7 @@ def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     if Duplicates not in plan.timeline.effects and not plan.timeline.opaque:
         return again.select("step")
     # An acknowledgement is created by its sender, so there is no arrival to count it against.
-    answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.ack_bytes else pl.lit(value=False)
+    answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.traits.ack_bytes else pl.lit(value=False)
     arrived = journal.filter(pl.col("outcome") != "lost").select("receiver", *copy, arrived="step")
     return (
         again.filter(~answered)

@@ -16,7 +16,6 @@ from coordinator.history.timetable import PredictionInputs, Timetable
 from coordinator.planning.claims import KeptClaims, run_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.tables import startups
-from emunode.algorithms.base import Timing
 from emunode.algorithms.claims import Assumption, Claim
 from emunode.faults.effects import Alters, Loses, Stops
 from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, FaultKnowledge, Rank
@@ -119,8 +118,10 @@ def claims_of(plan: ResolvedRun) -> KeptClaims:
     claims = sifted.kept
     trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in sifted.broken)
     # Faults keep contributions away, and then the payloads show it.
-    counted = trusting and plan.spec.collective in FOLDING and not plan.harmful_faults and plan.algorithm.states_order
-    undisturbed = trusting and not plan.faults and not plan.algorithm.negative_control
+    counted = (
+        trusting and plan.spec.collective in FOLDING and not plan.harmful_faults and plan.algorithm.traits.states_order
+    )
+    undisturbed = trusting and not plan.faults and not plan.algorithm.traits.negative_control
     # A run without faults is judged by its deliveries even if its algorithm claims nothing about them.
     if undisturbed and not any(claim.name in DELIVERY for claim in claims):
         source = f"definition of {plan.spec.collective}: without faults every message arrives"
@@ -173,7 +174,7 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
     if plan.goes_by_events:
         # The last packet may be an acknowledgement or a sign of life, and time-outs do not follow from the schedule.
         return []
-    if plan.goes_by_arrivals and plan.algorithm.timing is Timing.ADAPTIVE:
+    if plan.goes_by_arrivals and not plan.algorithm.timing.on_schedule:
         # Packets go other ways than without faults.
         return []
     # The time of the last receipt is a maximum over paths of sums of durations. Durations that grow by at most a factor

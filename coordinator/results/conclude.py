@@ -105,7 +105,7 @@ class Conclusion:
     def stated(self) -> dict[str, object]:
         """Return further keys of summary.json: statements of features, and the claims that do not hold in this run."""
         dropped = [each.record() for each in dropped_claims(self.plan, self.dropped)]
-        unjudged = self.plan.algorithm.unjudged
+        unjudged = self.plan.algorithm.traits.unjudged
         return {
             **{name: value() if callable(value) else value for name, value in self.measurement.stated.items()},
             **({"dropped_claims": dropped} if dropped else {}),

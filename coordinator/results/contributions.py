@@ -39,7 +39,7 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     as the result contains it.
     """
     # What an algorithm adds by itself is not seen in the journal, and judged by its results.
-    if plan.spec.collective not in FOLDING or not plan.algorithm.states_order:
+    if plan.spec.collective not in FOLDING or not plan.algorithm.traits.states_order:
         return Contributions({})
     order, segments = plan.topology.order, plan.spec.messages * plan.algorithm.segments_per_message
     owners = plan.algorithm.block_owners

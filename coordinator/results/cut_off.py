@@ -64,7 +64,7 @@ def _cause(plan: Plan, measurement: Measurement) -> Callable[[Rank], str | None]
     began = {fault for fault in plan.effective_faults if _began(fault, measurement)}
     breaking = [text for text, faults in stated.items() if any(map(_breaks, began.intersection(faults)))]
     single = len(breaking) == 1 and not any(fault.slows for fault in began)
-    if single and not plan.algorithm.negative_control:
+    if single and not plan.algorithm.traits.negative_control:
         # An algorithm that serves every node without faults, and one fault: nothing else is different.
         return lambda _: breaking[0]
     outages = plan.outages

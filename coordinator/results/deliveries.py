@@ -140,7 +140,7 @@ def switches(topology: Topology) -> list[Rank]:
 
 def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
     """Combine the pieces that arrived into messages."""
-    if plan.spec.collective in FOLDING and not plan.algorithm.states_order:
+    if plan.spec.collective in FOLDING and not plan.algorithm.traits.states_order:
         arrivals = _segments_of_results(plan, arrivals)
     message = arrivals.segment // plan.algorithm.segments_per_message
     # Segment numbers come from a journal that may be altered: numbers of no message are left out.

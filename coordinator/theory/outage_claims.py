@@ -1,11 +1,13 @@
 """Claims about runs with nodes and links out of service in given steps."""
 
+from collections.abc import Collection
+from math import inf
 from typing import Final
 
 from coordinator.theory.dependence.outages import Outages
-from emunode.algorithms.base import Algorithm, Dependence, Timing, shortest_segment_bytes
+from emunode.algorithms.base import Algorithm, Dependence, shortest_segment_bytes
 from emunode.algorithms.claims import Claim, distinct
-from emunode.model import FOLDING
+from emunode.model import FOLDING, Port, Rank
 
 FEW_BYTES: Final = 3
 """Contributions of fewer bytes are zero by chance too often to be left out: once in 2^16 or more."""
@@ -24,7 +26,7 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
     # A faulty rank may be out of service on some of its links only: a node that withholds packets.
     nodes = {*outages.nodes, *(rank for rank, _ in outages.links if rank in outages.faulty)}
     # The promise of the paper counts faults, whatever their places, so it does not depend on the schedule.
-    if algorithm.count_broken(nodes, outages.links) <= algorithm.tolerated_faults:
+    if _count_broken(algorithm, nodes, outages.links) <= algorithm.tolerated_faults:
         source = f"{algorithm.citation}: survives {algorithm.tolerated_faults} faults"
         claims.append(Claim("delivery_ratio", 1.0, "==", source))
     # In queues an outage that ends moves packets to other steps. Places that are out of service throughout lose at
@@ -39,6 +41,21 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
     return claims + outage_bounds(algorithm)
 
 
+def _count_broken(algorithm: Algorithm, nodes: Collection[Rank], links: Collection[tuple[Rank, Port]]) -> float:
+    """Count nodes and directions of links as faults. A node includes its links; both directions of a link count once."""
+    topology = algorithm.topology
+    if nodes and not algorithm.traits.survives_nodes:
+        return inf
+    if algorithm.traits.trees_per_link > 1:
+        return len(links)
+    apart = {
+        min((sender, port), topology.end(sender, port))
+        for sender, port in links
+        if sender not in nodes and topology.neighbour(sender, port) not in nodes
+    }
+    return len(nodes) + len(apart)
+
+
 def folds_few_bytes(algorithm: Algorithm) -> bool:
     """Report whether a fold that lacks a contribution may be right all the same: one byte is zero once in 256."""
     return algorithm.collective in FOLDING and shortest_segment_bytes(algorithm) < FEW_BYTES
@@ -46,7 +63,7 @@ def folds_few_bytes(algorithm: Algorithm) -> bool:
 
 def outage_bounds(algorithm: Algorithm) -> list[Claim]:
     """Return bounds on traffic and time: where packets keep their steps, outages add neither."""
-    if algorithm.timing is Timing.ADAPTIVE:
+    if not algorithm.timing.on_schedule:
         return []
     return distinct(
         Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less with outages")

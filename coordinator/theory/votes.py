@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece, paths_of
 from coordinator.theory.dependence.size import LOSS_HOPS, InexactError
-from emunode.algorithms.base import Algorithm, Dependence, Timing, shortest_segment_bytes
+from emunode.algorithms.base import Algorithm, Dependence, shortest_segment_bytes
 from emunode.algorithms.claims import Claim
 from emunode.faults.byzantine import CopyPath, LastingTreatments, Treatment
 from emunode.faults.effects import ALWAYS, Alters, Choice, Effect, Loses, Place, Stops
@@ -163,7 +163,7 @@ def vote_claims(
     # Two values that differ cannot both win; one altered vote wins only if it is the only vote.
     if not (broken + 2 * altering <= copies if not all_apart else not broken):
         return []
-    if not all_apart and not algorithm.disjoint_paths:
+    if not all_apart and not algorithm.traits.disjoint_paths:
         return []
     reason = (
         "no two forgeries agree" if all_apart else f"{altering} forgeries do not outvote {copies - altering} copies"
@@ -176,7 +176,7 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
     # An algorithm that waits for answers has paths, but not every copy gets to take them.
     if algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED):
         return None
-    if not permanent(timeline, algorithm.final_step if algorithm.timing is not Timing.ADAPTIVE else None):
+    if not permanent(timeline, algorithm.final_step if algorithm.timing.on_schedule else None):
         return None
     # Segments have one origin and one receiver each, and at most all pairs of ranks occur.
     ends = len(algorithm.sources) * (len(algorithm.topology.data_ranks) if algorithm.spec.common_target < 0 else 1)

@@ -60,12 +60,10 @@ class Allreduce(Algorithm):
         # A range knows its members without listing them, however large the network is.
         self._owners: Container[Rank] = owners if isinstance(owners, range) else frozenset(owners)
 
-    def renew(self, spec: CollectiveSpec) -> None:
-        self.first.spec, self.second.spec = _of_phase(self.up, spec), _of_phase(self.down, spec)
-        super().renew(spec)
-
     def use_payloads(self, payloads: Payloads) -> None:
         super().use_payloads(payloads)
+        # The job may be that of another run, with another seed.
+        self.first.spec, self.second.spec = _of_phase(self.up, self.spec), _of_phase(self.down, self.spec)
         self.first.use_payloads(payloads)
         self.second.use_payloads(payloads)
         self._reference = lru_cache(CACHE_ENTRIES)(self.first.result)
@@ -188,7 +186,7 @@ class TwoPhaseRule(Rule):
             for origin, target, _, index, payload in packet:
                 if target == self._rank:
                     self._arrived.setdefault(index, []).append((origin, payload))
-        if self._algorithm.spec.numbers is not None:
+        if self._algorithm.spec.keeps_results:
             for _, packet in finished:
                 for origin, _, _, index, payload in packet:
                     self._received.setdefault((origin, index), payload)

@@ -11,12 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Final, get_args
+from typing import ClassVar, Final, get_args
 
 from emunode.algorithms.claims import Claim, Relation, UnknownMetricError
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.rule import LocalView, Rule
-from emunode.algorithms.traits import FORMER, Crosses, Dependence, ListedMessage, Need, Pipe, Timing
+from emunode.algorithms.traits import (
+    FORMER,
+    Crosses,
+    Dependence,
+    ListedMessage,
+    Need,
+    Pipe,
+    Timing,
+    Traits,
+    stated_traits,
+)
 from emunode.annexes import NUMBER_PAYLOADS, from_annex
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.model import (
@@ -30,16 +40,13 @@ from emunode.model import (
     CollectiveSpec,
     Duplex,
     EvenParts,
-    Port,
     PortModel,
     Rank,
     Step,
 )
 from emunode.registry import Registry
 from emunode.topologies.base import FAMILIES, CayleyTopology, Topology
-
-if TYPE_CHECKING:
-    from emunode.trees.base import Trees
+from emunode.trees.base import Trees
 
 # Plug-ins import the interface from here; its parts without an Algorithm have modules of their own.
 __all__ = [
@@ -89,26 +96,14 @@ class Algorithm(ABC):
     """The kinds of links that it has a schedule for; nodes enforce half-duplex links."""
     link_capacity: int | None = None
     """Most segments in one packet, according to the paper; None if it sets no bound."""
-    ack_bytes: ClassVar[int] = 0
-    """Bytes of an acknowledgement, or 0. It carries the identity of the segment, with the receiver as its target."""
-    disjoint_paths: ClassVar[bool] = False
-    """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
-    negative_control: ClassVar[bool] = False
-    """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
-    copies_keep_trees: bool = True
-    """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls and
-    schedule files."""
-    adds_numbers: ClassVar[bool] = False
-    """Whether its rules add real numbers."""
-    states_order: ClassVar[bool] = True
-    """Whether its rules leave additions to the payloads, so that the order of additions follows from them. If not, a probe
-    reads the order from results, and how many partial results make a result is not known in advance."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
     needs: ClassVar[frozenset[Need]] = frozenset()
     """Its needs from the network and from the planning of a run."""
     timing: Timing = Timing.ON_ARRIVAL
     """The effect of late packets on its rules."""
+    traits: Traits = Traits()
+    """What else it states of its runs, each in a class attribute that has the name of the trait."""
 
     def __init_subclass__(cls, **options: object) -> None:
         """Refuse members of earlier versions that nothing would ask for."""
@@ -116,6 +111,7 @@ class Algorithm(ABC):
         for name, replacement in FORMER.items():
             if name in vars(cls):
                 raise RegistrationError(f"algorithm {cls.__module__}.{cls.__qualname__}: {name} is now {replacement}")
+        cls.traits = stated_traits(cls)
 
     segments_per_message: int = 1
     """Segments of each message, over all trees or routes."""
@@ -126,13 +122,10 @@ class Algorithm(ABC):
         """The network seen from the source: relative addresses have their links there."""
         self.spec = with_target(self.topology, spec)
         self.validate()
+        # It may depend on the job.
+        self.traits = stated_traits(self)
         if spec.link_capacity != OWN_CAPACITY:
             self.link_capacity = self._asked_capacity()
-        self.use_payloads(self.make_payloads())
-
-    def renew(self, spec: CollectiveSpec) -> None:
-        """Reuse this algorithm for a run whose job differs only in its seed and in the fault knowledge of ranks."""
-        self.spec = with_target(self.topology, spec)
         self.use_payloads(self.make_payloads())
 
     def make_payloads(self, kind: Callable[[int, int, int, Container[Rank]], Payloads] | None = None) -> Payloads:
@@ -224,23 +217,6 @@ class Algorithm(ABC):
         return self.spec.cut(self.segments_per_message).longest
 
     @property
-    def tolerates_delay(self) -> bool:
-        """Whether every message arrives however late packets are, as over links that send lost packets again.
-
-        A fold in a fixed step does not wait for contributions that are late.
-        """
-        return self.timing is not Timing.FIXED and self.collective not in FOLDING
-
-    @property
-    def goes_by_arrivals(self) -> bool:
-        """Whether a rank forwards arrivals at any time, in any order of steps, under the timed clock with faults.
-
-        The others count on the steps of what they read: they fold, or agree with a neighbour on when the link is used.
-        """
-        late = self.timing is not Timing.FIXED and self.collective not in FOLDING
-        return late and self.spec.port_model in (PortModel.ALL_PORT, PortModel.ONE_PORT)
-
-    @property
     def max_redundancy(self) -> int:
         """Most trees that can carry one message; 1 for an algorithm without redundancy."""
         return 1
@@ -253,7 +229,7 @@ class Algorithm(ABC):
     @property
     def tolerated_faults(self) -> int:
         """Number of faulty nodes or links that leave every healthy rank served, by theory."""
-        return self.spec.redundancy - 1 if self.disjoint_paths else 0
+        return self.spec.redundancy - 1 if self.traits.disjoint_paths else 0
 
     @property
     def table_bytes(self) -> int:
@@ -370,36 +346,6 @@ class Algorithm(ABC):
                 claims.append(Claim("virtual_seconds", seconds, relation, startups.source, proof=proof))
         return claims
 
-    # --- trees, for what is claimed of collectives that run over them
-
-    @property
-    def tree_count(self) -> int:
-        """The number of spanning trees that messages travel over; 0 if they take other ways."""
-        return 0
-
-    @property
-    def pipe(self) -> Pipe | None:
-        """The pipe that the algorithm is, if it is one."""
-        return None
-
-    @property
-    def forwards_at_once(self) -> bool:
-        """Whether the algorithm is a pipe whose nodes forward in the step after a receipt; False for too large a network."""
-        return False
-
-    @property
-    def original(self) -> "Algorithm":
-        """The algorithm as it runs without faults; another one if this is repaired."""
-        return self
-
-    @property
-    def kept_trees(self) -> "Trees | None":
-        """The trees whose links a repair prefers; None if it keeps nothing of any."""
-        return None
-
-    folds_all_arrivals: bool = False
-    """Whether a rank folds every partial result that arrives, and not only those for the rank that it sends to."""
-
     dependence = Dependence.UNSTATED
     """How sends depend on receipts. It decides the losses that follow from the schedule of a run without faults."""
 
@@ -409,17 +355,6 @@ class Algorithm(ABC):
         steps = [claim.predicted for claim in self.claims() if claim.name == "steps" and claim.relation != ">="]
         return min((int(step) for step in steps if not isinstance(step, tuple)), default=None)
 
-    unjudged: ClassVar[str] = ""
-    """The part of a run that cannot be judged, and the reason, in words; empty if all of it is judged."""
-
-    def count_broken(self, nodes: Collection[Rank], links: Collection[tuple[Rank, Port]]) -> int:
-        """Count nodes and directions of links as faults. A node includes its links; both directions of a link count once."""
-        apart = set()
-        for sender, port in links:
-            if sender not in nodes and self.topology.neighbour(sender, port) not in nodes:
-                apart.add(min((sender, port), self.topology.end(sender, port)))
-        return len(nodes) + len(apart)
-
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
         """Return the predictions when `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter
         payloads.
@@ -428,7 +363,10 @@ class Algorithm(ABC):
         the second kind if c + 2b < x, for then more copies arrive right than wrong. Without alteration one copy is enough.
         """
         bound = min(self.tolerated_faults, self.spec.redundancy - 1) if altering else self.tolerated_faults
-        if broken + 2 * altering > bound or not self.spec.sources_live(faulty):
+        traits = self.traits
+        if traits.trees_per_link * (broken + 2 * altering) > bound or (faulty and not traits.survives_nodes):
+            return []
+        if not self.spec.sources_live(faulty):
             return []
         source = f"{self.citation}: survives {self.tolerated_faults} faults"
         if altering:
@@ -453,6 +391,31 @@ def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
 
 
 # --- what follows from an algorithm ----------------------------------------------------------------------------------
+
+
+def renew(algorithm: Algorithm, spec: CollectiveSpec) -> None:
+    """Reuse an algorithm for a run whose job differs only in its seed and in the fault knowledge of ranks."""
+    algorithm.spec = with_target(algorithm.topology, spec)
+    algorithm.use_payloads(algorithm.make_payloads())
+
+
+def tree_count(algorithm: Algorithm) -> int:
+    """Return the number of spanning trees that messages travel over; 0 if they take other ways."""
+    trees = getattr(algorithm, "trees", None)
+    return trees.count if isinstance(trees, Trees) else 0
+
+
+def goes_by_arrivals(algorithm: Algorithm) -> bool:
+    """Report whether a rank forwards arrivals at any time, in any order of steps, under the timed clock with faults.
+
+    The others count on the steps of what they read: they fold, or agree with a neighbour on when the link is used.
+    """
+    late = algorithm.timing is not Timing.FIXED and algorithm.collective not in FOLDING
+    return (
+        late
+        and not algorithm.traits.reads_steps
+        and algorithm.spec.port_model in (PortModel.ALL_PORT, PortModel.ONE_PORT)
+    )
 
 
 def shortest_segment_bytes(algorithm: Algorithm) -> int:

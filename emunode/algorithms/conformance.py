@@ -295,7 +295,7 @@ def keeps_port_model(spec: CollectiveSpec, sent: set[Port], received: set[Port])
 
 def check_claims(algorithm: Algorithm, metrics: Mapping[str, Value]) -> None:
     """Hold the claims against `metrics`; claims about other metrics are left out, and so are negative controls."""
-    if algorithm.negative_control:
+    if algorithm.traits.negative_control:
         return
     for claim in algorithm.claims():
         if claim.name in metrics and not _holds(claim, metrics[claim.name]):

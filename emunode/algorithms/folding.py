@@ -109,11 +109,6 @@ class FoldingSchedule(Algorithm):
         """Whether the schedule runs backwards and folds contributions."""
         return self.collective in FOLDING
 
-    @property
-    def tolerates_delay(self) -> bool:
-        # Over reliable links partial results wait for their feeders: see `fold_rule`.
-        return self.timing is not Timing.FIXED
-
     def fold_rule(self, view: LocalView) -> Rule:
         """Return the rule of one rank where the schedule folds."""
         return FoldRule(self, view) if self.spec.reliable is None else WaitingFoldRule(self, view)
@@ -159,6 +154,13 @@ class FoldingSchedule(Algorithm):
         ranks = self.topology.data_ranks
         every = [payload for rank in ranks for payload in self.contributions(rank, owner, segment)]
         return self.payloads.folded(every, owner, segment)
+
+
+def tolerates_delay(algorithm: Algorithm) -> bool:
+    """Report whether every message arrives however late packets are, as over links that send lost packets again."""
+    # Over reliable links the partial results of a schedule wait for their feeders: see `fold_rule`.
+    waits = algorithm.collective not in FOLDING or isinstance(algorithm, FoldingSchedule)
+    return waits and algorithm.timing is not Timing.FIXED
 
 
 class FoldRule(Rule):

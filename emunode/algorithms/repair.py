@@ -112,7 +112,8 @@ class RepairedBroadcast(TreeCollective):
         broken: BrokenLinks,
         repaired: RepairedTree,
     ) -> None:
-        self._original = original
+        self.original = original
+        """The algorithm as it runs without faults."""
         self.broken = broken
         self.name = original.name  # type: ignore[misc]  # a class of its own for each algorithm would say no more
         self.citation = rule.citation  # type: ignore[misc]
@@ -120,14 +121,6 @@ class RepairedBroadcast(TreeCollective):
         self._rule = rule
         self.repaired = repaired
         super().__init__(original.topology, spec)
-
-    @property
-    def original(self) -> TreeCollective:
-        return self._original
-
-    @property
-    def kept_trees(self) -> Trees | None:
-        return self.repaired.kept
 
     def make_trees(self, topology: Topology) -> Trees:
         return self.repaired.tree
@@ -152,6 +145,11 @@ class RepairedBroadcast(TreeCollective):
 
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
         return self.claims() if self.spec.sources_live(faulty) else []
+
+
+def original_of(algorithm: Algorithm) -> Algorithm:
+    """Return the algorithm as it runs without faults; another one if this is repaired."""
+    return algorithm.original if isinstance(algorithm, RepairedBroadcast) else algorithm
 
 
 REPAIRS: Final = Registry[str, RepairRule](

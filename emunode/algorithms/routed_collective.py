@@ -168,10 +168,6 @@ class TreeRoutedCollective(RoutedCollective):
         self.count = self.trees.count
         super().validate()
 
-    @property
-    def tree_count(self) -> int:
-        return self.trees.count
-
 
 class PipelinedScatter(TreeRoutedCollective):
     """Scatter through trees that share no arc: the root link of each carries one segment per step, farthest target first.

@@ -101,6 +101,45 @@ class Timing(StrEnum):
     ADAPTIVE = "adaptive"
     """A rule waits for packets, or chooses by the arrivals: where one is missing, others leave in other steps."""
 
+    @property
+    def on_schedule(self) -> bool:
+        """Whether every packet that is sent under outages keeps its step, because no node waits for another."""
+        return self is not Timing.ADAPTIVE
+
+
+class Traits(NamedTuple):
+    """What an algorithm states of its runs besides its needs, its timing and its dependence."""
+
+    ack_bytes: int = 0
+    """Bytes of an acknowledgement, or 0. It carries the identity of the segment, with the receiver as its target."""
+    adds_numbers: bool = False
+    """Whether its rules add real numbers."""
+    copies_keep_trees: bool = True
+    """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls and
+    schedule files."""
+    disjoint_paths: bool = False
+    """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
+    folds_all_arrivals: bool = False
+    """Whether a rank folds every partial result that arrives, and not only those for the rank that it sends to."""
+    negative_control: bool = False
+    """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
+    reads_steps: bool = False
+    """Whether its rules may go by the steps of what they receive, although `timing` names none."""
+    states_order: bool = True
+    """Whether its rules leave additions to the payloads, so that the order of additions follows from them. If not, a probe
+    reads the order from results, and how many partial results make a result is not known in advance."""
+    survives_nodes: bool = True
+    """Whether a faulty node counts as one of the tolerated faults; if not, only faulty links are tolerated."""
+    trees_per_link: int = 1
+    """Copies of a message that one broken link can cost a node: 2 where its directions may belong to different trees."""
+    unjudged: str = ""
+    """The part of a run that cannot be judged, and the reason, in words; empty if all of it is judged."""
+
+
+def stated_traits(algorithm: object) -> Traits:
+    """Return the traits of a class of algorithms, or of one algorithm, from its attributes of their names."""
+    return Traits._make(getattr(algorithm, name, value) for name, value in Traits._field_defaults.items())
+
 
 class Need(StrEnum):
     """The needs that an algorithm may have beyond the address of a rank and the links of its network."""
@@ -119,8 +158,9 @@ class Need(StrEnum):
 
 
 MOVED: Final = """
-byte_relation contribution destination keeps_results largest_sent_bytes on_schedule receivers_by_distance
-require_translations smallest_segment_bytes sources_live target unchecked_receipts
+byte_relation contribution count_broken destination goes_by_arrivals keeps_results largest_sent_bytes on_schedule
+receivers_by_distance renew require_translations smallest_segment_bytes sources_live target tolerates_delay
+unchecked_receipts
 """
 FORMER: Final = {
     "precomputed": "needs = frozenset({Need.TABLE})",

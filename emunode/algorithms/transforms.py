@@ -84,7 +84,7 @@ def allreduce_of(down: type[Algorithm], up: type[Algorithm] | None = None, **att
     members |= {"citation": down.citation, "port_models": down.port_models, "duplexes": down.duplexes}
     blocks = frozenset({Need.BLOCKS}) if up.collective is Collective.REDUCE_SCATTER else frozenset[Need]()
     needs = (down.needs - {Need.BLOCKS, Need.OPEN_CAPACITY}) | blocks
-    members |= {"negative_control": down.negative_control, "needs": needs, "__module__": down.__module__}
+    members |= {"negative_control": down.traits.negative_control, "needs": needs, "__module__": down.__module__}
     return derived(
         Allreduce, _renamed(down, Collective.ALLREDUCE, attributes.get("name")), description, **(members | attributes)
     )

@@ -53,7 +53,7 @@ class TreeCollective(FoldingSchedule):
     >>> from emunode.topologies.registry import parse_topology
     >>> spec = CollectiveSpec("star:4", Collective.BROADCAST, "edt", source=0, redundancy=3)
     >>> algorithm = make_algorithm(parse_topology("star:4"), spec)
-    >>> isinstance(algorithm, TreeCollective), algorithm.tree_count, algorithm.trees.path(23, 0)
+    >>> isinstance(algorithm, TreeCollective), algorithm.trees.count, algorithm.trees.path(23, 0)
     (True, 3, (0, 1, 15, 13, 12, 18, 23))
     """
 
@@ -111,14 +111,6 @@ class TreeCollective(FoldingSchedule):
     # --- derived from that -----------------------------------------------------------------------------------------
 
     @property
-    def tree_count(self) -> int:
-        return self.trees.count
-
-    @property
-    def kept_trees(self) -> Trees | None:
-        return self.trees
-
-    @property
     def forwards(self) -> bool:
         """Whether this is a broadcast whose nodes only forward their receipts."""
         if self.spec.collective is not Collective.BROADCAST:
@@ -127,6 +119,7 @@ class TreeCollective(FoldingSchedule):
 
     @property
     def pipe(self) -> Pipe | None:
+        """The pipe that the algorithm is, if it is one."""
         all_port = self.spec.port_model is PortModel.ALL_PORT
         if not all_port or self.link_capacity != 1 or self.trees.count != 1 or not self.forwards:
             return None
@@ -134,6 +127,7 @@ class TreeCollective(FoldingSchedule):
 
     @property
     def forwards_at_once(self) -> bool:
+        """Whether the algorithm is a pipe whose nodes forward in the step after a receipt; False for too large a network."""
         if self.pipe is None or self.topology.order > WALKED:
             return False
         return all(delay == 1 for rank in self.topology.ranks() for _, delay in self.child_delays(rank, 0))

@@ -172,7 +172,7 @@ def make_rule(algorithm: Algorithm, view: LocalView, step: Step) -> Rule:
         raise
     except Exception as error:
         raise failure(algorithm, view.rank, step, error) from error
-    if algorithm.spec.numbers is not None:
+    if algorithm.spec.keeps_results:
         # A rank that recovers replaces its rule, and begins without results.
         algorithm.rules[view.rank] = rule
     return rule

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import trio
 
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, renew
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.rank_set import results_of
 from emunode.errors import EmulatorError, FrameError, RunError
@@ -406,7 +406,7 @@ def _algorithm(topology: Topology, config: HostConfig) -> Algorithm:
         return make_algorithm(topology, config.spec)
     if config.spec.own_data:
         # The parent of the hosts has computed tables: they depend on no numbers.
-        prepared.renew(config.spec)
+        renew(prepared, config.spec)
     return prepared
 
 

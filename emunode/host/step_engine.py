@@ -19,7 +19,7 @@ from itertools import islice
 
 import trio
 
-from emunode.algorithms.base import Algorithm, LocalView
+from emunode.algorithms.base import Algorithm, LocalView, renew
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.node import Node
 from emunode.engine.rank_set import RankSet
@@ -102,7 +102,7 @@ class StepEngine:
         before = self.algorithm.spec
         # Same network and schedule: the tables that the algorithm has computed are still right.
         if spec == before._replace(seed=spec.seed, knowledge=spec.knowledge):
-            self.algorithm.renew(spec)
+            renew(self.algorithm, spec)
         else:
             self.algorithm = make_algorithm(self._topology, spec)
         self._step = 0

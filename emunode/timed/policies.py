@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import Algorithm, goes_by_arrivals
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import Rank, Step
 from emunode.timed.by_steps import BySteps
@@ -30,5 +30,5 @@ class RunSettings(NamedTuple):
         # A protocol decides on its own when a rank acts, whether or not the algorithm follows arrivals.
         if self.times is not None:
             return TimedRank(ThroughProtocol(*common, self.times))
-        policy = OnArrival if self.algorithm.goes_by_arrivals else BySteps
+        policy = OnArrival if goes_by_arrivals(self.algorithm) else BySteps
         return TimedRank(policy(*common, timetable, self.last))

@@ -15,7 +15,7 @@ def run_section(budget: Budget) -> Iterator[Row]:
 
     networks = list(small_networks(budget.times(LARGEST, 4)))
     for entry in ALGORITHMS.values():
-        if entry.family == ANY_FAMILY and not entry.negative_control:
+        if entry.family == ANY_FAMILY and not entry.traits.negative_control:
             row = Row(f"{entry.collective} {entry.name}")
             for network in networks:
                 row.add(problems(entry, network))

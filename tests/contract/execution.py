@@ -79,7 +79,7 @@ def memory_engine_sends_the_same_segments(case: AlgorithmCase) -> None:
         AlgorithmCase(network, case.entry)
         for case in CASES
         for network in (case.network, *(["hypercube:4"] if case.network == "hypercube:3" else []))
-        if not case.entry.negative_control
+        if not case.entry.traits.negative_control
     ],
 )
 def runs_keep_their_claims(case: AlgorithmCase) -> None:
@@ -129,7 +129,10 @@ CUT_NUMBERS: tuple[dict[str, object], ...] = (
 """Options of runs of real numbers whose elements the parts of a message do not divide."""
 
 
-@check(one_in=16, cases=[each for each in CASES if each.entry.collective in VECTOR and not each.entry.negative_control])
+@check(
+    one_in=16,
+    cases=[each for each in CASES if each.entry.collective in VECTOR and not each.entry.traits.negative_control],
+)
 def numbers_are_cut_at_whole_elements(case: AlgorithmCase) -> None:
     """Packets have the bytes of whole elements, dealt out here, and all claims hold; kinds, sizes and cuts alternate."""
     ranks = len(parse_topology(case.network).data_ranks)

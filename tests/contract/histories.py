@@ -69,7 +69,7 @@ def impossible_histories_do_not_hold(case: AlgorithmCase) -> None:
         assert changed is None or verdict_on(case.plan, changed) != Verdict.HOLDS, name
 
 
-@check(one_in=1, cases=[case for case in CASES if case.entry.ack_bytes])
+@check(one_in=1, cases=[case for case in CASES if case.entry.traits.ack_bytes])
 def an_acknowledgement_has_its_own_target_and_size(case: AlgorithmCase) -> None:
     """Claims and audit reject a wrong row of an acknowledgement."""
     place = len(case.history) - 1

@@ -17,6 +17,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.metrics import count_trial
 from coordinator.theory.dependence.message_paths import paths_of
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Dependence
+from emunode.algorithms.folding import tolerates_delay
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.known_paths import KnownPaths
 from emunode.engine.memory import MemoryEngine
@@ -49,7 +50,7 @@ def checked_trial(plan: Plan, faults: Sequence[str]) -> TrialResult:
     rows = list(play(network, broken.faults))
     counts = count_trial(broken, sorted_records(rows), network.altered_copies)
     result = judge_trial(broken, counts, ExecutionResult())
-    assert result.violated == () or plan.algorithm.negative_control, (plan.spec, faults)
+    assert result.violated == () or plan.algorithm.traits.negative_control, (plan.spec, faults)
     root = plan.spec.source in broken.states and plan.spec.collective not in ROOTLESS
     if root or not result.expected or plan.spec.algorithm in UNDETERMINED:
         return result
@@ -118,7 +119,7 @@ REDUNDANT = [
     AlgorithmCase(network, case.entry)
     for network in NETWORKS
     for case in CASES
-    if case.network.partition(":")[0] == network.partition(":")[0] and case.entry.disjoint_paths
+    if case.network.partition(":")[0] == network.partition(":")[0] and case.entry.traits.disjoint_paths
     if case.entry.collective not in FOLDING  # each contribution travels once
     if case.entry.collective is Collective.BROADCAST or network != "star:5"
 ]
@@ -246,7 +247,7 @@ def everything_is_delivered_despite_loss(case: AlgorithmCase) -> None:
     """Reliable links deliver the same segments as links without losses, with an acknowledgement for each."""
     plan = case.plan
     spec = plan.spec
-    if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT) or not plan.algorithm.tolerates_delay:
+    if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT) or not tolerates_delay(plan.algorithm):
         pytest.skip("refused")
     after = 2 if spec.port_model is PortModel.ALL_PORT else 1 + plan.topology.degree
     algorithm = make_algorithm(plan.topology, spec._replace(reliable=ReliableLinks(after, 30)))

@@ -152,6 +152,7 @@ class SubmissionSession:
             claims = [] if watch else entry.claims()
         return {
             **{name: _whole(name, getattr(entry, name)) for name in WHOLE_NUMBERS},
+            "ack_bytes": _whole("ack_bytes", entry.traits.ack_bytes),
             "link_capacity": None if entry.link_capacity is None else _whole("link_capacity", entry.link_capacity),
             "claims": [[claim.name, claim.predicted, claim.relation, claim.source] for claim in claims],
             "late": late,
@@ -197,7 +198,7 @@ MOST_SENDS: Final = 200_000
 """More than any rank of a network of a few hundred nodes can plan in one call."""
 
 
-WHOLE_NUMBERS: Final = ("segments_per_message", "max_redundancy", "tolerated_faults", "ack_bytes")
+WHOLE_NUMBERS: Final = ("segments_per_message", "max_redundancy", "tolerated_faults")
 """Statements of an algorithm about a job."""
 
 

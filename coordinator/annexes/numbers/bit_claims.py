@@ -95,7 +95,7 @@ def bits_of(
     are those of the timetable, or those that a probe has read from the results of an algorithm without one.
     """
     rows = [*_bit_claims(algorithm, results, trees)]
-    if not undisturbed and not lost and trees is not None and algorithm.states_order:
+    if not undisturbed and not lost and trees is not None and algorithm.traits.states_order:
         rows.append(_after_repair(algorithm, results, trees))
     rows += further
     numbers = algorithm.spec.numbers
@@ -118,12 +118,14 @@ def _bit_claims(algorithm: Algorithm, results: ResultArray, trees: FoldTrees | N
     measured = None if results.missing_elements or not has_row_per_rank(algorithm) else not equal
     if trees is None:
         unknown = (
-            "too many trees to compare" if algorithm.states_order else "only a probe reveals the order of additions"
+            "too many trees to compare"
+            if algorithm.traits.states_order
+            else "only a probe reveals the order of additions"
         )
         yield BitClaim("same_bits_on_all_ranks", None, measured, equal or unknown)
         return
     parted = first_unequal_ranks(algorithm, trees)
-    if not algorithm.states_order:
+    if not algorithm.traits.states_order:
         # Another run may add in another order, so a probe refutes and does not certify.
         because = (
             "equal trees at all ranks in this run" if parted is None else parted.describe(algorithm.topology.label)

@@ -82,7 +82,7 @@ class NumberFeature(Feature):
         if algorithm.spec.numbers is None:
             return
         options = NumberOptions.of(scenario)
-        if not algorithm.adds_numbers:
+        if not algorithm.traits.adds_numbers:
             raise ScenarioError("values", options.values, f"{algorithm.name} folds in no fixed order")
         if scenario.on_failure is OnFailure.SHRINK:
             raise ScenarioError(
@@ -90,7 +90,7 @@ class NumberFeature(Feature):
             )
 
         if options.fixed_order:
-            if not algorithm.states_order:
+            if not algorithm.traits.states_order:
                 raise ScenarioError(
                     "fixed_order", options.fixed_order, f"{algorithm.name} adds by itself; leave it out"
                 )
@@ -121,7 +121,7 @@ class NumberFeature(Feature):
             yield Claim("probe_contradictions", 0, "==", "the order of the additions, read from results alone")
         trees = trees_of(run.algorithm)
         if trees is None:
-            if not run.algorithm.states_order:
+            if not run.algorithm.traits.states_order:
                 yield from _claims_on_results(run, numbers)
             return
         rule = "order by scheduled step, then rank of origin"
@@ -176,7 +176,7 @@ def _nothing_lost(run: ResolvedRun) -> bool:
 
 def trees_of(algorithm: Algorithm) -> "FoldTrees | None":
     """Return the fold trees of an algorithm; None for a run with too many, or if the algorithm does not state them."""
-    if not algorithm.states_order:
+    if not algorithm.traits.states_order:
         return None
     blocks = len(algorithm.block_owners) * algorithm.spec.messages * algorithm.segments_per_message
     if blocks * algorithm.topology.order > MOST_CERTIFIED:

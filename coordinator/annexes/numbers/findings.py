@@ -25,7 +25,7 @@ def findings(
         probed = read_probe(run.algorithm, results, trees)
         metrics["probe_contradictions"] = len(probed.contradictions)
         probe.append(probe_claim(run.algorithm, probed))
-        if not run.algorithm.states_order and probed.trees.trees:
+        if not run.algorithm.traits.states_order and probed.trees.trees:
             trees = probed.trees
     if trees is not None:
         metrics |= {"distinct_trees": len(trees.digests), "tree_depth": trees.depth}

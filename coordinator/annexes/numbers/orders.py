@@ -164,9 +164,9 @@ def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTr
 
     ScenarioError if it does not add numbers, or has more than `MOST_FOLDS` folds.
     """
-    if not algorithm.adds_numbers:
+    if not algorithm.traits.adds_numbers:
         raise ScenarioError("algorithm", algorithm.name, "it folds in no fixed order")
-    if not algorithm.states_order:
+    if not algorithm.traits.states_order:
         raise ScenarioError(
             "algorithm", algorithm.name, "it adds by itself; --values probe reads its order from results"
         )

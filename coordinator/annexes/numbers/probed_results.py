@@ -90,7 +90,7 @@ def trees_of_results(algorithm: Algorithm, array: NDArray[Any] | None) -> FoldTr
     """Return the trees that the results of an algorithm reveal that adds by itself; None if the timetable states them, or
     if the results are of no probe.
     """
-    if algorithm.states_order or array is None or payloads_of(algorithm).kind.source is not NumberSource.PROBE:
+    if algorithm.traits.states_order or array is None or payloads_of(algorithm).kind.source is not NumberSource.PROBE:
         return None
     kind = payloads_of(algorithm).kind.type
     results = ResultArray(array.view(FLOAT_TYPES[kind].storage), kind)

@@ -210,9 +210,9 @@ def _algorithm_record(plan: Plan) -> dict[str, object]:
         "finishers": list(algorithm.finishers) if folds else [],
         "holders": [rank for rank in ranks if algorithm.segments_due(0, rank)] if whole else [],
         "link_capacity": algorithm.link_capacity,
-        "copies_keep_trees": algorithm.copies_keep_trees,
-        "ack_bytes": algorithm.ack_bytes,
-        **({} if algorithm.states_order else {"adds_by_itself": True}),
+        "copies_keep_trees": algorithm.traits.copies_keep_trees,
+        "ack_bytes": algorithm.traits.ack_bytes,
+        **({} if algorithm.traits.states_order else {"adds_by_itself": True}),
         "structure": claimed_structure(plan),
     }
 

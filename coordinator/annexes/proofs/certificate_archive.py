@@ -32,7 +32,6 @@ from coordinator.history.journal import COLUMNS, sorted_records, table
 from coordinator.history.stored.reading import read_bytes
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_sets import FaultSetSpec, on_links
-from emunode.algorithms.base import Timing
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.kinds import FOREVER, KINDS, LinkFault, NodeFault
 from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Rank
@@ -99,7 +98,7 @@ def _facts(plan: Plan) -> dict[str, object]:
         "source": spec.source,
         "rooted": len(algorithm.sources) == 1 or spec.common_target >= 0,
         "paths_decide": bool(
-            algorithm.timing is not Timing.ADAPTIVE
+            algorithm.timing.on_schedule
             and not folds
             and not protocols
             and scenario.clock == "steps"

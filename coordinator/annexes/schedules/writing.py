@@ -20,7 +20,7 @@ from coordinator.history.stored.writing import replace_file
 from coordinator.reports.pictures import write_lines
 from coordinator.theory.dependence.schedule import Schedule, plain_algorithm, trace
 from coordinator.theory.dependence.size import InexactError
-from emunode.algorithms.base import Algorithm, Dependence
+from emunode.algorithms.base import Algorithm, Dependence, tree_count
 from emunode.errors import ScenarioError
 from emunode.model import FOLDING
 
@@ -162,8 +162,8 @@ def _written(
 def _described(plan: ResolvedRun, path: Path, timetable: HopTimetable) -> WrittenSchedule:
     """Return a file that was written with what it leaves out, by reading it again."""
     dropped = _moved(timetable, read_schedule(path, root=timetable.source))
-    if plan.algorithm.tree_count > 1:
-        dropped.insert(0, f"the numbers of {plan.algorithm.tree_count} trees")
+    if tree_count(plan.algorithm) > 1:
+        dropped.insert(0, f"the numbers of {tree_count(plan.algorithm)} trees")
     return WrittenSchedule(path, [*dropped, "labels of nodes, which are numbers in the file"])
 
 

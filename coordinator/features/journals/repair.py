@@ -12,6 +12,7 @@ from coordinator.features.reliable import last_data_step
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import PACKET, Timetable, with_starts
 from coordinator.scenario.model import costs_of
+from emunode.algorithms.repair import RepairedBroadcast, original_of
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.effects import Delays, Drifts, Duplicates
 from emunode.model import Port, Rank, Step
@@ -47,7 +48,8 @@ def repair_metrics(
         # Without faults every copy crosses one link to each node but the source.
         "extra_segments": segments - original.copies * (run.topology.order - 1),
     }
-    kept = over_trees(run).kept_trees
+    algorithm = over_trees(run)
+    kept = algorithm.repaired.kept if isinstance(algorithm, RepairedBroadcast) else algorithm.trees
     if kept is not None:
         metrics["repair_links"] = len(_outside(run, kept, data))
     return metrics | _recovery(run, firsts, times)
@@ -66,7 +68,7 @@ def _recovery(run: ResolvedRun, firsts: pl.LazyFrame, times: Timetable | None) -
         expected = times.inputs.steps.begins(fault_free(run).last_step + 1)
     else:
         planned = times if times.inputs is None else times.inputs.fault_free
-        if run.algorithm.original is not run.algorithm:
+        if original_of(run.algorithm) is not run.algorithm:
             planned = completed(prediction(fault_free(run), (), costs_of(run.scenario), run.scenario.step_limit))
         expected = round(planned.intended_seconds * NANO)
     arrived = times.arriving.lazy().join(firsts, on=PACKET, how="semi").select(pl.col("end").max())
@@ -82,7 +84,7 @@ def over_trees(run: ResolvedRun) -> TreeCollective:
 
 def fault_free(run: ResolvedRun) -> TreeCollective:
     """Return the algorithm as it runs without faults."""
-    algorithm = run.algorithm.original
+    algorithm = original_of(run.algorithm)
     assert isinstance(algorithm, TreeCollective)
     return algorithm
 

@@ -6,7 +6,7 @@ from typing import Final
 from coordinator.features.registry import why_unpredictable
 from coordinator.planning.plan import Plan
 from coordinator.theory.dependence.size import TRACE_HOPS, stated_hops
-from emunode.algorithms.base import Algorithm, Dependence, Timing, shortest_segment_bytes
+from emunode.algorithms.base import Algorithm, Dependence, shortest_segment_bytes
 from emunode.faults.effects import Alters, Choice, Effect, Ends, Interval, Loses, Stops
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, kind_of, stated, stated_effects, states_effects
 from emunode.model import FOLDING, FaultKnowledge
@@ -46,11 +46,11 @@ def _of_scenario(plan: Plan) -> str | None:
 
 def _of_algorithm(algorithm: Algorithm) -> str | None:
     # Hops depend on each other in the traced way only if every send is fixed before the run.
-    if algorithm.timing is Timing.ADAPTIVE:
+    if not algorithm.timing.on_schedule:
         return f"{algorithm.name} decides during the run what it sends, and when"
     if algorithm.dependence in (Dependence.WAITING, Dependence.LISTED):
         return f"in {algorithm.name} a node waits for messages that it does not pass on"
-    if not algorithm.copies_keep_trees:
+    if not algorithm.traits.copies_keep_trees:
         return f"in {algorithm.name} copies change their tree"
     known = algorithm.dependence is Dependence.FIXED
     return None if known else f"{algorithm.name} does not say what its schedule loses"

@@ -22,6 +22,7 @@ from coordinator.theory.dependence.bit_rows import Groups, Indices, grouped
 from coordinator.theory.dependence.size import MOST_STEPS, TRACE_HOPS, InexactError
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
+from emunode.algorithms.repair import original_of
 from emunode.engine.memory import MemoryEngine
 from emunode.model import ALL_RANKS, FOLDING, Step
 from emunode.play import play
@@ -142,7 +143,7 @@ def trace(algorithm: Algorithm, step_limit: Step, most_hops: int = TRACE_HOPS) -
 def plain_algorithm(algorithm: Algorithm) -> Algorithm:
     """Return the algorithm without the protocols of a run; they send the same packets where nothing fails."""
     spec, plain = algorithm.spec, algorithm.spec.without_protocols()
-    if algorithm.original is not algorithm:
+    if original_of(algorithm) is not algorithm:
         # The trees of this algorithm are the trees that the repair has planned.
         return make_algorithm(algorithm.topology, plain)
     return algorithm if plain == spec else type(algorithm)(algorithm.topology, plain)
@@ -166,7 +167,9 @@ def _linked(algorithm: Algorithm, records: Records) -> Schedule:
         partial = np.flatnonzero(target != ALL_RANKS)
         # Recursive doubling folds all arrivals; a tree folds the arrivals for the same root.
         root = (
-            np.zeros(count, np.int64) if algorithm.folds_all_arrivals else np.where(target == ALL_RANKS, sender, target)
+            np.zeros(count, np.int64)
+            if algorithm.traits.folds_all_arrivals
+            else np.where(target == ALL_RANKS, sender, target)
         )
         arrived, wanted = _keys((receiver[partial], root[partial], segment[partial]), (sender, root, segment))
         # Key and step as one number: arrivals with the same key are sorted by step, and never meet the arrivals of the

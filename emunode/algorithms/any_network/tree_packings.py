@@ -11,10 +11,10 @@ every segment once on each tree, reaches the number of copies. With redundancy x
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, count
-from typing import ClassVar, Final
+from typing import Final
 
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.claims import Claim, Relation, cut_into, lower_bound, one_segment
@@ -22,7 +22,7 @@ from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.transforms import allreduce_of, backwards
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Duplex, Port, Rank, Step
+from emunode.model import Collective, Duplex, Step
 from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.any_network.arborescences import arborescences, edge_connectivity
@@ -36,8 +36,6 @@ KEPT_PACKINGS: Final = 8
 """Packings that a process keeps: hosts, engines and judges of one run all ask for the same one."""
 MOST_WORK: Final = 1 << 33
 """Most trees^2 x links x nodes of a packing: about two minutes."""
-TOO_MANY: Final = 1 << 31
-"""More faults than are ever tolerated."""
 COMPARED_WORK: Final = 1 << 25
 """Most trees^2 x links x nodes where arborescences are made in several ways to find low ones."""
 
@@ -65,10 +63,6 @@ class TreePacking(Algorithm):
     family = ANY_FAMILY
     needs = frozenset({Need.TABLE})
     trees: Trees
-    trees_per_link: ClassVar[int] = 1
-    """Copies of a message that one broken link can cost a node: 2 where its directions may belong to different trees."""
-    survives_nodes: ClassVar[bool]
-    """Whether x trees deliver despite x - 1 faulty nodes; if not, only despite faulty links."""
 
     @abstractmethod
     def packings(self, adjacency: Adjacency) -> Sequence[Sequence[Parents]]:
@@ -120,24 +114,13 @@ class TreePacking(Algorithm):
         """Faulty links, or nodes and links, that leave every healthy rank a copy."""
         return self.spec.redundancy - 1
 
-    def count_broken(self, nodes: Collection[Rank], links: Collection[tuple[Rank, Port]]) -> int:
-        if nodes and not self.survives_nodes:
-            return TOO_MANY
-        # Every direction of a link counts where the two may belong to different trees.
-        return len(links) if self.trees_per_link > 1 else super().count_broken(nodes, links)
-
-    def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
-        if faulty and not self.survives_nodes:
-            return []
-        return super().claims_with_faults(self.trees_per_link * broken, self.trees_per_link * altering, faulty)
-
     # --- claims ------------------------------------------------------------------------------------------------------
 
     def structure_claims(self) -> list[Claim]:
         disjoint = [Claim("trees_per_arc", 1, "==", f"{self.citation}: no two trees share an arc")]
-        if self.trees_per_link == 1 and not self.survives_nodes:
+        if self.traits.trees_per_link == 1 and not self.traits.survives_nodes:
             disjoint.append(Claim("trees_per_link", 1, "==", f"{self.citation}: no two trees share a link"))
-        if self.survives_nodes:
+        if self.traits.survives_nodes:
             paths = f"{self.citation}: the paths to a node share no inner node"
             disjoint.append(Claim("paths_per_inner_node", 1, "==", paths))
         return disjoint

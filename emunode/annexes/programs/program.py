@@ -55,7 +55,7 @@ class ProgramAlgorithm(Algorithm):
     citation = "a program"
     timing = Timing.ADAPTIVE
     # A program gets the step of its receipts, and may take it for a clock.
-    goes_by_arrivals = False
+    reads_steps = True
 
     def validate(self) -> None:
         super().validate()

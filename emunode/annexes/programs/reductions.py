@@ -42,7 +42,7 @@ class ProgramReduction(ProgramAlgorithm):
     def validate(self) -> None:
         super().validate()
         # Only numbers are kept to the end.
-        if self.spec.numbers is None:
+        if not self.spec.keeps_results:
             raise ScenarioError(
                 "values", None, f"programs do not see bytes; for {self.collective} add --values float32, or probe"
             )

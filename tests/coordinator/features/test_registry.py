@@ -181,7 +181,7 @@ READS = {
     "coordinator/planning/resources.py": 2,
     "coordinator/results/audit.py": 1,
     # The rules and engines of the nodes, which know no features.
-    "emunode/algorithms/base.py": 4,
+    "emunode/algorithms/base.py": 2,
     "emunode/algorithms/folding.py": 1,
     "emunode/algorithms/registry.py": 1,
     "emunode/algorithms/repair.py": 3,

@@ -141,7 +141,7 @@ def hold_claims(values: dict[str, Any], source: int, optima: dict[tuple[object, 
     except ScenarioError:
         return 0  # an algorithm that needs other links, or another port model
     algorithm, spec = plan.algorithm, plan.spec
-    if algorithm.negative_control or len(algorithm.block_owners) > 1:
+    if algorithm.traits.negative_control or len(algorithm.block_owners) > 1:
         return 0
     segments = spec.messages * algorithm.segments_per_message
     key = (values["collective"], source, values["port_model"], values["duplex"], algorithm.link_capacity, segments)

@@ -13,7 +13,7 @@ import pytest
 from coordinator.planning.plan import Plan
 from coordinator.theory.dependence.message_paths import paths_of
 from coordinator.theory.votes import Ballot, ballots, vote_claims
-from emunode.algorithms.base import Dependence
+from emunode.algorithms.base import Dependence, renew
 from emunode.algorithms.claims import Claim
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.byzantine import (
@@ -122,7 +122,7 @@ def test_theory_gives_the_published_table(case: tuple[str, int]) -> None:
 
 def elected_in(plan: Plan, faults: Sequence[Fault]) -> Results:
     """Return the results at all healthy receivers of one segment, counted by hand from the rows of the message engine."""
-    plan.algorithm.renew(plan.spec)
+    renew(plan.algorithm, plan.spec)
     engine = MemoryEngine(plan.algorithm)
     rows = b"".join(play(engine, faults))
     forged = {copy[:2] + copy[4:5]: copy[6] for copy in engine.altered_copies}

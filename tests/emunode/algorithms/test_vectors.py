@@ -54,7 +54,7 @@ def test_every_algorithm_is_given_the_same_vector() -> None:
     """So that `compare` and `sweep` put equal work side by side."""
     sizes = {}
     for family, entry in registered():
-        if entry.collective is Collective.ALLREDUCE and family == "complete" and not entry.negative_control:
+        if entry.collective is Collective.ALLREDUCE and family == "complete" and not entry.traits.negative_control:
             plan = None
             for model in entry.port_models:
                 try:

@@ -22,7 +22,6 @@ from coordinator.annexes.proofs.checker.subject import Subject
 from coordinator.execution.verification import TooLargeError, UnreadableError
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec
-from emunode.algorithms.base import Timing
 from emunode.faults.kinds import FOREVER
 from emunode.model import FOLDING, FaultKnowledge, Rank
 
@@ -57,7 +56,7 @@ class Cuts:
 
     def check(self, levels: Sequence[tuple[Mapping[str, Any], FaultSetSpec]]) -> None:
         plan = self._subject.plan
-        fixed = plan.algorithm.collective not in FOLDING and plan.algorithm.timing is not Timing.ADAPTIVE
+        fixed = plan.algorithm.collective not in FOLDING and plan.algorithm.timing.on_schedule
         told = plan.scenario.fault_knowledge != FaultKnowledge.NONE
         if not fixed or told or any(feature.unpredictable for feature in plan.features):
             raise UnreadableError(f"paths decide nothing about {plan.spec.algorithm}, whose nodes choose or fold")

@@ -16,6 +16,7 @@ from coordinator.theory.batch.engine import BatchEngine, batch_engine_of
 from coordinator.theory.batch.exactness import why_inexact
 from coordinator.theory.batch.fault_batch import batch_of
 from coordinator.theory.dependence.size import InexactError
+from emunode.algorithms.base import renew
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults import kinds as fault_kinds
@@ -78,7 +79,7 @@ def _some_fault(given: Plan, chance: Random, kind: str) -> list[str]:
 
 def run(given: Plan, faults: Sequence[Fault], seed: int) -> tuple[TrialCounts, TrialResult]:
     """Return one trial of the message engine."""
-    given.algorithm.renew(given.spec._replace(seed=seed))
+    renew(given.algorithm, given.spec._replace(seed=seed))
     broken = replace(given, faults=tuple(faults), spec=given.algorithm.spec)
     engine = MemoryEngine(broken.algorithm)
     counts = count_trial(broken, sorted_records(list(play(engine, faults))), engine.altered_copies)
