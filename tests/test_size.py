@@ -16,6 +16,9 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from coordinator.features.base import Feature
+from coordinator.scenario.model import Scenario
+from emunode.algorithms.base import Algorithm
 from tests.command_line import ROOT
 
 LIMITS: Final = {
@@ -26,14 +29,15 @@ LIMITS: Final = {
     "modules of the core": 492,
     "late imports": 30,
     "longest function of the command line": 115,
-    "members of Algorithm": 61,
+    "members of Algorithm": 40,
     "hooks of Feature": 21,
     "fields of Scenario": 48,
 }
 """The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
-ONE_CALL: Final = {"modules entered": 98, "functions entered": 652, "own modules imported": 338}
+ONE_CALL: Final = {"modules entered": 99, "functions entered": 652, "own modules imported": 338}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time.
+99 modules and not 98: the traits of an algorithm are a record in a module of their own.
 652 functions and not 643: the losses come from the pass over the schedule that all others use, in small functions.
 338 modules and not 309: networks of hosts, the loop for them and the pages stand at the top of what uses them, not in
 functions."""
@@ -98,13 +102,11 @@ def late_imports(tree: ast.Module) -> Iterator[ast.AST]:
     yield from seen
 
 
-def members(path: str, name: str, *, fields_alone: bool = False) -> int:
-    """Count the public methods and attributes, or only the attributes, that the text of a class states."""
-    (source,) = (each for each in sources() if each.path == Path(path))
-    (found,) = (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef) and node.name == name)
-    stated = [] if fields_alone else [node.name for node in found.body if isinstance(node, ast.FunctionDef)]
-    stated += [ast.unparse(node.target) for node in found.body if isinstance(node, ast.AnnAssign)]
-    return len([each for each in stated if not each.startswith("_")])
+def members(entry: type) -> int:
+    """Count the public members of a class and of its bases in the project, with the attributes that have no value."""
+    bases = [each for each in entry.__mro__ if each.__module__.startswith(("coordinator.", "emunode."))]
+    names = {name for each in bases for name in (*vars(each), *vars(each).get("__annotations__", ()))}
+    return len([each for each in names if not each.startswith("_")])
 
 
 def measured() -> dict[str, int]:
@@ -125,9 +127,9 @@ def measured() -> dict[str, int]:
             for node in ast.walk(each.tree)
             if isinstance(node, ast.FunctionDef) and node.end_lineno
         ),
-        "members of Algorithm": members("emunode/algorithms/base.py", "Algorithm"),
-        "hooks of Feature": members("coordinator/features/base.py", "Feature"),
-        "fields of Scenario": members("coordinator/scenario/model.py", "Scenario", fields_alone=True),
+        "members of Algorithm": members(Algorithm),
+        "hooks of Feature": members(Feature),
+        "fields of Scenario": len(Scenario.model_fields),
     }
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from coordinator.scenario.model import Scenario
 from coordinator.theory.dependence.outages import Outages, outages_of
 from coordinator.theory.dependence.size import stated_hops
-from emunode.algorithms.base import Algorithm, goes_by_arrivals, tree_count
+from emunode.algorithms.base import Algorithm, goes_by_arrivals
 from emunode.algorithms.claims import FURTHER_METRICS, Assumption, Claim
+from emunode.algorithms.tree_collective import tree_count
 from emunode.errors import RegistrationError
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault

@@ -46,7 +46,6 @@ from emunode.model import (
 )
 from emunode.registry import Registry
 from emunode.topologies.base import FAMILIES, CayleyTopology, Topology
-from emunode.trees.base import Trees
 
 # Plug-ins import the interface from here; its parts without an Algorithm have modules of their own.
 __all__ = [
@@ -397,12 +396,6 @@ def renew(algorithm: Algorithm, spec: CollectiveSpec) -> None:
     """Reuse an algorithm for a run whose job differs only in its seed and in the fault knowledge of ranks."""
     algorithm.spec = with_target(algorithm.topology, spec)
     algorithm.use_payloads(algorithm.make_payloads())
-
-
-def tree_count(algorithm: Algorithm) -> int:
-    """Return the number of spanning trees that messages travel over; 0 if they take other ways."""
-    trees = getattr(algorithm, "trees", None)
-    return trees.count if isinstance(trees, Trees) else 0
 
 
 def goes_by_arrivals(algorithm: Algorithm) -> bool:

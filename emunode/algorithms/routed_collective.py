@@ -16,17 +16,16 @@ route c mod count as its number c div count.
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import ClassVar
 
 from emunode.algorithms.base import Algorithm, Dependence, LocalView, Need, Rule, require_translations
 from emunode.algorithms.claims import Claim
-from emunode.errors import RegistrationError
+from emunode.algorithms.tree_collective import OverTrees
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
-from emunode.trees.base import CACHE_ENTRIES, Trees, levels
+from emunode.trees.base import CACHE_ENTRIES, levels
 
 Route = Sequence[tuple[Port, Step]]
 """The links from rank 0 to a target, in order, each with the step of its crossing; steps increase."""
@@ -150,18 +149,8 @@ class RoutedCollective(Algorithm):
         ]
 
 
-class TreeRoutedCollective(RoutedCollective):
+class TreeRoutedCollective(OverTrees, RoutedCollective):
     """Routes through spanning trees: route i of a target is its path in tree i."""
-
-    trees: Trees
-    trees_class: ClassVar[Callable[..., Trees]]
-    """Makes the spanning trees of a topology, rooted at 0; an algorithm may override `make_trees` instead."""
-
-    def make_trees(self, topology: Topology) -> Trees:
-        """Return the spanning trees, rooted at 0; here from `trees_class`."""
-        if not hasattr(self, "trees_class"):
-            raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
-        return self.trees_class(topology)
 
     def validate(self) -> None:
         self.trees = self.make_trees(self.rooted)

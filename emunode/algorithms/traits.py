@@ -43,13 +43,17 @@ class Dependence(StrEnum):
 class WaitsForSteps(Protocol):
     """What an algorithm with `Dependence.WAITING` defines besides."""
 
+    dependence: Dependence
+
     def awaited_steps(self, step: Step) -> range:
         """Return the steps whose packets a rank must all have before it sends in `step`."""
 
 
 def awaited_steps(algorithm: object, step: Step) -> range:
     """Return the steps whose packets a rank must all have before it sends in `step`; none where it does not wait."""
-    return algorithm.awaited_steps(step) if isinstance(algorithm, WaitsForSteps) else range(0)
+    if isinstance(algorithm, WaitsForSteps) and algorithm.dependence is Dependence.WAITING:
+        return algorithm.awaited_steps(step)
+    return range(0)
 
 
 @runtime_checkable
@@ -158,9 +162,9 @@ class Need(StrEnum):
 
 
 MOVED: Final = """
-byte_relation contribution count_broken destination goes_by_arrivals keeps_results largest_sent_bytes on_schedule
-receivers_by_distance renew require_translations smallest_segment_bytes sources_live target tolerates_delay
-unchecked_receipts
+byte_relation contribution count_broken destination goes_by_arrivals keeps_results kept_trees largest_sent_bytes on_schedule
+original receivers_by_distance renew require_translations smallest_segment_bytes sources_live target tolerates_delay
+tree_count unchecked_receipts
 """
 FORMER: Final = {
     "precomputed": "needs = frozenset({Need.TABLE})",

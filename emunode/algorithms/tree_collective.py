@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar, Final
 
-from emunode.algorithms.base import LocalView, Pipe, Rule, require_translations
+from emunode.algorithms.base import Algorithm, LocalView, Pipe, Rule, require_translations
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldReceipt, FoldSend
 from emunode.errors import RegistrationError
@@ -45,7 +45,26 @@ WALKED: Final = 10_000
 """Nodes of the largest network whose tree is walked for a claim."""
 
 
-class TreeCollective(FoldingSchedule):
+class OverTrees(Algorithm):
+    """An algorithm whose messages travel over spanning trees."""
+
+    trees: Trees
+    trees_class: ClassVar[Callable[..., Trees]]
+    """Makes the spanning trees of a topology; an algorithm whose trees depend on more than that overrides `make_trees`."""
+
+    def make_trees(self, topology: Topology) -> Trees:
+        """Return the spanning trees, rooted at 0; here from `trees_class`."""
+        if not hasattr(self, "trees_class"):
+            raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
+        return self.trees_class(topology)
+
+
+def tree_count(algorithm: Algorithm) -> int:
+    """Return the number of spanning trees that messages travel over; 0 if they take other ways."""
+    return algorithm.trees.count if isinstance(algorithm, OverTrees) else 0
+
+
+class TreeCollective(OverTrees, FoldingSchedule):
     """Spanning trees with root 0 and a timetable, run forwards from one source or from all, or backwards to one target.
 
     >>> from emunode.algorithms.registry import make_algorithm
@@ -57,9 +76,6 @@ class TreeCollective(FoldingSchedule):
     (True, 3, (0, 1, 15, 13, 12, 18, 23))
     """
 
-    trees: Trees
-    trees_class: ClassVar[Callable[..., Trees]]
-    """Makes the spanning trees of a topology; an algorithm whose trees depend on more than that overrides `make_trees`."""
     link_capacity: int | None = 1
     splits_across_trees = True
     """True if a message is cut into `count` x `segments` parts for the trees, False if it travels whole over one."""
@@ -79,12 +95,6 @@ class TreeCollective(FoldingSchedule):
         self.cut(self.trees.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
 
     # --- defined by an algorithm -----------------------------------------------------------------------------------
-
-    def make_trees(self, topology: Topology) -> Trees:
-        """Return the spanning trees, rooted at 0; here from `trees_class`."""
-        if not hasattr(self, "trees_class"):
-            raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
-        return self.trees_class(topology)
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         """Return the steps from the arrival of a segment at `relative` to its departure on each of `ports`, to its

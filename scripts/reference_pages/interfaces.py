@@ -10,12 +10,16 @@ from coordinator.features.base import Feature
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import RoutedCollective
-from emunode.algorithms.tree_collective import TreeCollective
+from emunode.algorithms.traits import ListsMessages, PassesFirstArrivals, WaitsForSteps
+from emunode.algorithms.tree_collective import OverTrees, TreeCollective
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 from reference_pages.markdown import page
 
-INTERFACES: Final = (Topology, Trees, Algorithm, TreeCollective, RoutedCollective, Rule, LocalView, Claim, Feature)
+INTERFACES: Final = (
+    Topology, Trees, Algorithm, WaitsForSteps, PassesFirstArrivals, ListsMessages, OverTrees, TreeCollective,
+    RoutedCollective, Rule, LocalView, Claim, Feature,
+)  # fmt: skip
 
 
 def interfaces_page() -> str:

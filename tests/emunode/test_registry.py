@@ -221,6 +221,7 @@ def test_an_algorithm_without_a_family_or_a_rule_is_refused() -> None:
         ("packs", True, "needs = frozenset({Need.OPEN_CAPACITY})"),
         ("fixed_steps", True, "timing = Timing.FIXED"),
         ("keeps_time", False, "timing = Timing.ADAPTIVE"),
+        ("goes_by_arrivals", False, "no member: docs/extend/from-0.3.md"),
     ],
 )
 def test_an_old_attribute_is_refused_with_its_new_name(name: str, value: bool, now: str) -> None:

@@ -20,7 +20,8 @@ from coordinator.history.stored.writing import replace_file
 from coordinator.reports.pictures import write_lines
 from coordinator.theory.dependence.schedule import Schedule, plain_algorithm, trace
 from coordinator.theory.dependence.size import InexactError
-from emunode.algorithms.base import Algorithm, Dependence, tree_count
+from emunode.algorithms.base import Algorithm, Dependence
+from emunode.algorithms.tree_collective import tree_count
 from emunode.errors import ScenarioError
 from emunode.model import FOLDING
 

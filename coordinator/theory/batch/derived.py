@@ -72,8 +72,7 @@ def _over_plain_links(plan: Plan) -> list[Claim]:
         flow = follow(engine.schedule, effects)
     except InexactError:
         return []
-    shortest = shortest_segment_bytes(plan.algorithm)
-    if flow.wrong is not None and flow.wrong.any() and shortest < LEAST_BYTES:
+    if flow.wrong is not None and flow.wrong.any() and shortest_segment_bytes(plan.algorithm) < LEAST_BYTES:
         # A wrong content may be right by chance.
         return []
     outcome = engine.outcome(flow, _faulty(plan), 1)

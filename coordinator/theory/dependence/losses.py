@@ -7,7 +7,6 @@ are found backwards from these.
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -163,14 +162,14 @@ class _OutageEffects:
     def __init__(self, algorithm: Algorithm, schedule: Schedule, outages: Outages) -> None:
         self.has_values = len(schedule.fold_order) > 0
         self._schedule = schedule
-        self._awaited_steps = partial(awaited_steps, algorithm) if algorithm.dependence is Dependence.WAITING else None
+        self._algorithm = algorithm
         self._stuck: list[Rank] = []
         self._crosses = (~_stopped(schedule, outages)).astype(np.uint64)[:, None]
 
     def begin(self, step: Step, arrived: Bits) -> None:
         """Find the ranks that wait for a packet in vain, and send nothing that comes after it."""
-        if self._awaited_steps is not None:
-            awaited = self._awaited_steps(step)
+        awaited = awaited_steps(self._algorithm, step)
+        if awaited:
             first, last = np.searchsorted(self._schedule.step, (awaited.start, awaited.stop))
             lost = arrived[first:last, 0] == 0
             self._stuck = np.unique(self._schedule.receiver[first:last][lost]).tolist()
@@ -271,10 +270,10 @@ class _Blame:
 
     def _awaited(self, hop: int) -> list[int]:
         """Return the first lost packet that the sender waits for, if any."""
-        if self._algorithm.dependence is not Dependence.WAITING or self._arrived[hop]:
-            return []
         schedule = self._schedule
         awaited = awaited_steps(self._algorithm, int(schedule.step[hop]))
+        if not awaited or self._arrived[hop]:
+            return []
         first, last = np.searchsorted(schedule.step, (awaited.start, awaited.stop))
         lost = ~self._arrived[first:last] & (schedule.receiver[first:last] == schedule.sender[hop])
         return [int(first) + hop for hop in np.flatnonzero(lost)[:1].tolist()]

@@ -16,11 +16,11 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, count
 from typing import Final
 
-from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
+from emunode.algorithms.base import ANY_FAMILY, Need
 from emunode.algorithms.claims import Claim, Relation, cut_into, lower_bound, one_segment
 from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.transforms import allreduce_of, backwards
-from emunode.algorithms.tree_collective import TreeCollective
+from emunode.algorithms.tree_collective import OverTrees, TreeCollective
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, Step
 from emunode.registry import register
@@ -30,7 +30,6 @@ from emunode.trees.any_network.checks import Parents, depths
 from emunode.trees.any_network.edge_disjoint import edge_disjoint_trees
 from emunode.trees.any_network.independent import CutNode, independent_trees
 from emunode.trees.any_network.parents import Adjacency, ParentTrees, adjacency_of
-from emunode.trees.base import Trees
 
 KEPT_PACKINGS: Final = 8
 """Packings that a process keeps: hosts, engines and judges of one run all ask for the same one."""
@@ -57,12 +56,11 @@ def _loads_within(heights: Sequence[int], segments: int, steps: Step) -> list[in
     return [min(segments, max(0, steps - height + 1)) for height in heights]
 
 
-class TreePacking(Algorithm):
+class TreePacking(OverTrees):
     """The common part of the collectives over one packing."""
 
     family = ANY_FAMILY
     needs = frozenset({Need.TABLE})
-    trees: Trees
 
     @abstractmethod
     def packings(self, adjacency: Adjacency) -> Sequence[Sequence[Parents]]:

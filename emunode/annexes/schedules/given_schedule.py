@@ -38,7 +38,7 @@ from emunode.model import (
 
 LISTED: Final = 6
 """Numbers of a hop in the text."""
-Held = dict[tuple[Rank, Rank, int], list[bytes]]
+HeldPartials = dict[tuple[Rank, Rank, int], list[bytes]]
 """By rank, block and segment, the partial results that have arrived."""
 
 
@@ -225,7 +225,7 @@ class GivenCollective(GivenAlgorithm):
     def _partial_results(self) -> dict[tuple[Rank, Rank, int], bytes]:
         """The content of every partial and finished result, by origin, target and segment, if nothing is missing."""
         found: dict[tuple[Rank, Rank, int], bytes] = {}
-        held: Held = {}
+        held: HeldPartials = {}
         arrivals: list[tuple[tuple[Rank, Rank, int], bytes]] = []
         step = 0
         for hop in self.given.hops:
@@ -243,7 +243,7 @@ class GivenCollective(GivenAlgorithm):
             arrivals.append(((hop.receiver, block, hop.segment), found[what]))
         return found
 
-    def fold_at(self, rank: Rank, block: Rank, segment: int, held: Held) -> bytes:
+    def fold_at(self, rank: Rank, block: Rank, segment: int, held: HeldPartials) -> bytes:
         """Return the fold of the own contribution of `rank` and of the partial results that it has."""
         operands = [*self.contributions(rank, block, segment), *held.get((rank, block, segment), ())]
         return self.payloads.folded(operands, block, segment)
@@ -302,7 +302,7 @@ class GivenRule(Rule):
         self._rank = view.rank
         self._held: set[tuple[Rank, Rank, int]] = set()
         """The chunks that have arrived, each passed on once."""
-        self._partials: Held = {}
+        self._partials: HeldPartials = {}
 
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
