@@ -74,7 +74,8 @@ Content = Callable[[Rank, Rank, int], bytes | None]
 class Algorithm(ABC):
     """One collective algorithm on one network. The docstrings of subclasses summarize the paper.
 
-    The constructor raises ScenarioError (exit status 2) for a job that the algorithm cannot do.
+    It has four parts: what it states of itself, its rules, the payloads of its job, and its predictions. The constructor
+    raises ScenarioError (exit status 2) for a job that the algorithm cannot do.
 
     >>> from emunode.algorithms.registry import make_algorithm
     >>> from emunode.model import Collective, CollectiveSpec
@@ -89,31 +90,32 @@ class Algorithm(ABC):
     """The family of topologies that it is for; "any" if it runs on every network."""
     name: ClassVar[str]
     collective: ClassVar[Collective]
+    citation: ClassVar[str]
+    """The literature, with section, table or theorem."""
     port_models: tuple[PortModel, ...] = (PortModel.ALL_PORT,)
     """The port models that it has a schedule for, the model of the paper first."""
     duplexes: tuple[Duplex, ...] = (Duplex.FULL, Duplex.HALF)
     """The kinds of links that it has a schedule for; nodes enforce half-duplex links."""
     link_capacity: int | None = None
     """Most segments in one packet, according to the paper; None if it sets no bound."""
-    citation: ClassVar[str]
-    """The literature, with section, table or theorem."""
     needs: ClassVar[frozenset[Need]] = frozenset()
     """Its needs from the network and from the planning of a run."""
     timing: Timing = Timing.ON_ARRIVAL
     """The effect of late packets on its rules."""
+    dependence = Dependence.UNSTATED
+    """How sends depend on receipts. It decides the losses that follow from the schedule of a run without faults."""
     traits: Traits = Traits()
     """What else it states of its runs, each in a class attribute that has the name of the trait."""
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Refuse members of earlier versions that nothing would ask for."""
+        """Refuse members of earlier versions that nothing would ask for, and gather the traits."""
         super().__init_subclass__(**options)
         for name, replacement in FORMER.items():
             if name in vars(cls):
                 raise RegistrationError(f"algorithm {cls.__module__}.{cls.__qualname__}: {name} is now {replacement}")
         cls.traits = stated_traits(cls)
 
-    segments_per_message: int = 1
-    """Segments of each message, over all trees or routes."""
+    # --- the rules of a job ----------------------------------------------------------------------------------------
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         self.topology = topology
@@ -126,29 +128,6 @@ class Algorithm(ABC):
         if spec.link_capacity != OWN_CAPACITY:
             self.link_capacity = self._asked_capacity()
         self.use_payloads(self.make_payloads())
-
-    def make_payloads(self, kind: Callable[[int, int, int, Container[Rank]], Payloads] | None = None) -> Payloads:
-        """Return the messages of this job: bytes, or real numbers where the job has them, or payloads of another kind."""
-        spec, ranks = self.spec, self.topology.data_ranks
-        short = ranks[len(ranks) - spec.short_blocks :]
-        if kind is None and spec.numbers is not None:
-            payloads_for = from_annex("--values", *NUMBER_PAYLOADS)
-            kind = partial(payloads_for(spec.numbers), spec, ranks)
-        kind = kind or Payloads
-        # A range knows its members without listing them, however large the network is.
-        return kind(
-            spec.seed,
-            spec.message_bytes,
-            self.segments_per_message,
-            short if isinstance(short, range) else frozenset(short),
-        )
-
-    def use_payloads(self, payloads: Payloads) -> None:
-        """Take the messages of the run from `payloads`, and forget results of other payloads."""
-        self.payloads = payloads
-        self.rules: dict[Rank, Rule] = {}
-        """The rules of ranks in this process, by rank, where their results are asked for at the end."""
-        self.__dict__.pop("content", None)
 
     def validate(self) -> None:
         """Refuse a job that this algorithm cannot do. Subclasses add conditions and set `segments_per_message`."""
@@ -210,48 +189,26 @@ class Algorithm(ABC):
                 f"{spec.most_parts // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
             )
 
-    @property
-    def largest_segment_bytes(self) -> int:
-        """Size of the longest segment of a message, in bytes."""
-        return self.spec.cut(self.segments_per_message).longest
+    @abstractmethod
+    def rule(self, view: LocalView) -> Rule:
+        """Return the rule of one rank."""
 
-    @property
-    def max_redundancy(self) -> int:
-        """Most trees that can carry one message; 1 for an algorithm without redundancy."""
-        return 1
-
-    @property
-    def why_no_more(self) -> str:
-        """Why there are no more trees than `max_redundancy`, to follow its number; empty where the name says it."""
-        return ""
-
-    @property
-    def tolerated_faults(self) -> int:
-        """Number of faulty nodes or links that leave every healthy rank served, by theory."""
-        return self.spec.redundancy - 1 if self.traits.disjoint_paths else 0
-
-    @property
-    def table_bytes(self) -> int:
-        """Estimate of the memory that the tables of a process take; 0 unless the schedule is precomputed.
-
-        It is known before the tables are computed.
-        """
-        rows = self.topology.order * self.segments_per_message * self.spec.messages
-        return ROW_BYTES * rows if Need.TABLE in self.needs else 0
-
-    @property
-    def least_hops(self) -> int:
-        """Segments that cross links in a run without faults, at least, where they are many more than are delivered; else 0.
-
-        Memory and time of a run are estimated by it; it is no claim.
-        """
-        return 0
+    interrupted: bool = False
+    """Set when the run is to stop: a rule that waits for something gives up."""
 
     def compute_tables(self) -> None:
         """Compute the tables of a precomputed schedule now, and not when the first rank asks for them."""
         if Need.TABLE in self.needs:
             # The first send of a source follows from the same tables as all others.
             next(iter(self.rule(LocalView(self.topology, self.sources[0])).start()), None)
+
+    def close(self) -> None:  # noqa: B027  # most algorithms hold nothing
+        """Release resources of rules outside this process; called when a network is taken down."""
+
+    # --- payloads ---------------------------------------------------------------------------------------------------
+
+    segments_per_message: int = 1
+    """Segments of each message, over all trees or routes."""
 
     @cached_property
     def sources(self) -> Sequence[Rank]:
@@ -273,14 +230,6 @@ class Algorithm(ABC):
             return range(self.spec.source, self.spec.source + 1)
         return self.topology.data_ranks
 
-    @abstractmethod
-    def rule(self, view: LocalView) -> Rule:
-        """Return the rule of one rank."""
-
-    def contributions(self, rank: Rank, target: Rank, segment: int) -> list[bytes]:
-        """Return the contribution of `rank` to a segment of the block of `target` in a list (empty for a switch)."""
-        return [] if self.topology.is_switch(rank) else [self.payloads.operand(rank, target, segment)]
-
     @property
     def result_folders(self) -> Sequence[Rank]:
         """The targets of partial results: here the owners of the blocks."""
@@ -291,12 +240,6 @@ class Algorithm(ABC):
         """The ranks that distribute results of an allreduce."""
         return self.block_owners
 
-    interrupted: bool = False
-    """Set when the run is to stop: a rule that waits for something gives up."""
-
-    def close(self) -> None:  # noqa: B027  # most algorithms hold nothing
-        """Release resources of rules outside this process; called when a network is taken down."""
-
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
         """Return the segments that make up `message` of one origin.
 
@@ -306,15 +249,44 @@ class Algorithm(ABC):
         del message, receiver
         return self.segments_per_message
 
-    @classmethod
-    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """Return the best number of segments by the formula of the paper; raises ScenarioError if there is none."""
-        raise ScenarioError("segments", "auto", f"{cls.name} has no formula for it; give a number")
+    @property
+    def largest_segment_bytes(self) -> int:
+        """Size of the longest segment of a message, in bytes."""
+        return self.spec.cut(self.segments_per_message).longest
+
+    def make_payloads(self, kind: Callable[[int, int, int, Container[Rank]], Payloads] | None = None) -> Payloads:
+        """Return the messages of this job: bytes, or real numbers where the job has them, or payloads of another kind."""
+        spec, ranks = self.spec, self.topology.data_ranks
+        short = ranks[len(ranks) - spec.short_blocks :]
+        if kind is None and spec.numbers is not None:
+            payloads_for = from_annex("--values", *NUMBER_PAYLOADS)
+            kind = partial(payloads_for(spec.numbers), spec, ranks)
+        kind = kind or Payloads
+        # A range knows its members without listing them, however large the network is.
+        return kind(
+            spec.seed,
+            spec.message_bytes,
+            self.segments_per_message,
+            short if isinstance(short, range) else frozenset(short),
+        )
+
+    def use_payloads(self, payloads: Payloads) -> None:
+        """Take the messages of the run from `payloads`, and forget results of other payloads."""
+        self.payloads = payloads
+        self.rules: dict[Rank, Rule] = {}
+        """The rules of ranks in this process, by rank, where their results are asked for at the end."""
+        self.__dict__.pop("content", None)
 
     @cached_property
     def content(self) -> Content:
         """The right payload of (origin, target, segment), for comparison by a receiver; None if it cannot be known yet."""
         return self.payloads.segment
+
+    def contributions(self, rank: Rank, target: Rank, segment: int) -> list[bytes]:
+        """Return the contribution of `rank` to a segment of the block of `target` in a list (empty for a switch)."""
+        return [] if self.topology.is_switch(rank) else [self.payloads.operand(rank, target, segment)]
+
+    # --- predictions ------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def claims(self) -> list[Claim]:
@@ -345,14 +317,31 @@ class Algorithm(ABC):
                 claims.append(Claim("virtual_seconds", seconds, relation, startups.source, proof=proof))
         return claims
 
-    dependence = Dependence.UNSTATED
-    """How sends depend on receipts. It decides the losses that follow from the schedule of a run without faults."""
+    @classmethod
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
+        """Return the best number of segments by the formula of the paper; raises ScenarioError if there is none."""
+        raise ScenarioError("segments", "auto", f"{cls.name} has no formula for it; give a number")
 
     @cached_property
     def final_step(self) -> Step | None:
         """The last step of a run without faults, or an upper bound; None if no claim states one."""
         steps = [claim.predicted for claim in self.claims() if claim.name == "steps" and claim.relation != ">="]
         return min((int(step) for step in steps if not isinstance(step, tuple)), default=None)
+
+    @property
+    def max_redundancy(self) -> int:
+        """Most trees that can carry one message; 1 for an algorithm without redundancy."""
+        return 1
+
+    @property
+    def why_no_more(self) -> str:
+        """Why there are no more trees than `max_redundancy`, to follow its number; empty where the name says it."""
+        return ""
+
+    @property
+    def tolerated_faults(self) -> int:
+        """Number of faulty nodes or links that leave every healthy rank served, by theory."""
+        return self.spec.redundancy - 1 if self.traits.disjoint_paths else 0
 
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
         """Return the predictions when `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter
@@ -378,6 +367,23 @@ class Algorithm(ABC):
         """
         del faulty
         return []
+
+    @property
+    def table_bytes(self) -> int:
+        """Estimate of the memory that the tables of a process take; 0 unless the schedule is precomputed.
+
+        It is known before the tables are computed.
+        """
+        rows = self.topology.order * self.segments_per_message * self.spec.messages
+        return ROW_BYTES * rows if Need.TABLE in self.needs else 0
+
+    @property
+    def least_hops(self) -> int:
+        """Segments that cross links in a run without faults, at least, where they are many more than are delivered; else 0.
+
+        Memory and time of a run are estimated by it; it is no claim.
+        """
+        return 0
 
 
 def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
