@@ -22,13 +22,13 @@ from emunode.algorithms.base import Algorithm
 from tests.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 347_500,
-    "annexes": 162_010,  # the template of a panel lies in its annex
+    "core": 347_710,  # flags are fields of records, one node more each than parameters
+    "annexes": 162_090,  # flags are fields of records; the template of a panel lies in its annex
     "tests": 373_900,  # an example for every public name is run
     "scripts": 43_100,
     "modules of the core": 492,
     "late imports": 30,
-    "longest function of the command line": 115,
+    "longest function of the command line": 93,
     "members of Algorithm": 40,
     "hooks of Feature": 21,
     "fields of Scenario": 48,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -158,7 +158,7 @@ class Campaign(Judged):
         """The number of trials run now, their rate, and whether all are done."""
         self.path = path
         """The campaign folder; None for a campaign that is only in memory."""
-        self.violations: list[dict[str, object]] = []
+        self.violations: list[dict[str, Any]] = []
         """Of a campaign with a folder: a smallest scenario for each of the first violated claims."""
         self._grid = grid
         self.store = findings

@@ -1,18 +1,18 @@
 """`coordinator campaign`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Group, Parameter
 from rich.markup import escape
 
-from coordinator.api.campaigns import run_stored
+from coordinator.api.campaigns import Campaign, run_stored
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.batch_trials import CampaignSession
-from coordinator.campaigns.fault_coverage import coverage_of
+from coordinator.campaigns.fault_coverage import FaultCoverage, coverage_of
 from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.liveness import unfinished
 from coordinator.campaigns.paired import paired_rows
@@ -25,7 +25,7 @@ from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import texts_of, values_from
 from coordinator.cli.options import ScenarioFile
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command
+from coordinator.cli.output import OUTPUT, Command, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag
 from coordinator.cli.varied import varied_values
 from coordinator.reports.campaign_report import process_cells
@@ -38,64 +38,8 @@ SHOWN_VIOLATIONS = 3
 GRID = Group("Grid", sort_key=-1)
 
 
-def campaign(  # noqa: PLR0913  # its flags
-    scenario: ScenarioFile = None,
-    *,
-    flags: TrialFlags = None,
-    vary: Annotated[
-        list[str] | None,
-        Parameter(
-            metavar="FIELD=VALUES",
-            help="values of a scenario field: FIELD=VALUE,VALUE or FIELD=1..4 (repeatable)",
-            negative=(),
-            group=GRID,
-        ),
-    ] = None,
-    faults: Annotated[
-        list[str] | None,
-        Parameter(
-            metavar="POINTS",
-            help="points of the grid, such as nodes=0..4 or busiest:links=2 (repeatable)",
-            negative=(),
-            group=GRID,
-        ),
-    ] = None,
-    trials: Annotated[
-        int | None, Parameter(help="most trials of each variant at each point; default: 1000", group=GRID)
-    ] = None,
-    precision: Annotated[
-        float | None,
-        Parameter(
-            help="stop a point once the confidence interval of guaranteed delivery is narrower than +/- this",
-            group=GRID,
-        ),
-    ] = None,
-    engine: EngineFlag = None,
-    workers: WorkersFlag = None,
-    out: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="campaign folder; an existing campaign is resumed")
-    ] = None,
-    resume: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="resume the campaign in this folder, with the grid stored there")
-    ] = None,
-    coverage: Annotated[
-        bool,
-        Parameter(
-            help="print the kinds, places, steps and pairs of faults that the trials have tried, and those never tried",
-            negative=(),
-            group=OUTPUT,
-        ),
-    ] = False,
-    paired: Annotated[
-        bool,
-        Parameter(
-            help="print how each variant differs from the first one, trial by trial under the same faults",
-            negative=(),
-            group=OUTPUT,
-        ),
-    ] = False,
-    json: JsonFlag = False,
-) -> int:
+@dataclass
+class CampaignCommand(Command):
     """Run many trials over a grid of scenarios and faults.
 
     The results are delivery ratio and guaranteed delivery, with confidence intervals, beside theory. Finished trials are
@@ -106,53 +50,156 @@ def campaign(  # noqa: PLR0913  # its flags
           --faults nodes=0..3 --trials 100
       coordinator campaign --resume runs/campaigns/NAME
     """
-    if resume is not None:
-        given = texts_of(flags)
-        refusal = ScenarioError("resume", str(resume), "the folder stores the grid; give no other flag of the grid")
-        if scenario or out or faults or vary or trials or precision or engine:
+
+    scenario: ScenarioFile = None
+    _: KW_ONLY
+    flags: TrialFlags = None
+    vary: Annotated[
+        list[str] | None,
+        Parameter(
+            metavar="FIELD=VALUES",
+            help="values of a scenario field: FIELD=VALUE,VALUE or FIELD=1..4 (repeatable)",
+            negative=(),
+            group=GRID,
+        ),
+    ] = None
+    faults: Annotated[
+        list[str] | None,
+        Parameter(
+            metavar="POINTS",
+            help="points of the grid, such as nodes=0..4 or busiest:links=2 (repeatable)",
+            negative=(),
+            group=GRID,
+        ),
+    ] = None
+    trials: Annotated[
+        int | None, Parameter(help="most trials of each variant at each point; default: 1000", group=GRID)
+    ] = None
+    precision: Annotated[
+        float | None,
+        Parameter(
+            help="stop a point once the confidence interval of guaranteed delivery is narrower than +/- this",
+            group=GRID,
+        ),
+    ] = None
+    engine: EngineFlag = None
+    workers: WorkersFlag = None
+    out: Annotated[Path | None, Parameter(group=OUTPUT, help="campaign folder; an existing campaign is resumed")] = None
+    resume: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="resume the campaign in this folder, with the grid stored there")
+    ] = None
+    coverage: Annotated[
+        bool,
+        Parameter(
+            help="print the kinds, places, steps and pairs of faults that the trials have tried, and those never tried",
+            negative=(),
+            group=OUTPUT,
+        ),
+    ] = False
+    paired: Annotated[
+        bool,
+        Parameter(
+            help="print how each variant differs from the first one, trial by trial under the same faults",
+            negative=(),
+            group=OUTPUT,
+        ),
+    ] = False
+
+    def __call__(self) -> int:
+        if self.resume is None:
+            grid = self.grid_of(values_from(self.scenario, self.flags))
+            folder = self.out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")
+        else:
+            grid, folder = self._stored_grid(self.resume), self.resume
+        grid.check()
+        check_workers(self.workers)
+        with on_stderr("campaign") as progress:
+            done = run_stored(grid, folder, self.workers, progress)
+        tried = coverage_of(done.store) if self.coverage else {}
+        pairs = paired_rows(done.store) if self.paired else []
+        if self.json:
+            covered = {"coverage": {name: each.record() for name, each in tried.items()}} if self.coverage else {}
+            print_json({**_record(done, grid), **covered, **({"paired": pairs} if self.paired else {})})
+        else:
+            show_campaign(done, grid.searches, pairs, tried)
+        return done.exit_status if done.session.finished else 130
+
+    def _stored_grid(self, folder: Path) -> Grid:
+        """Return the grid of a stored campaign; ScenarioError for flags that would change it."""
+        given = texts_of(self.flags)
+        refusal = ScenarioError("resume", str(folder), "the folder stores the grid; give no other flag of the grid")
+        if self.scenario or self.out or self.faults or self.vary or self.trials or self.precision or self.engine:
             raise refusal
         load_plugins(given.pop("plugin", ()))
         named = name_again(given, refusal)
-        grid, folder = read_grid(resume), resume
+        grid = read_grid(folder)
         require_same(named, {**grid.base, **grid.vary})
         if reason := grid.why_too_large():
-            raise ScenarioError("resume", str(resume), f"its grid asks for {reason}")
-        require_same_grid(resume, grid.fingerprint, "resume")
-    else:
-        grid = make_grid(values_from(scenario, flags), vary or [], faults, trials, precision, engine)
-        folder = out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")
-    grid.check()
-    check_workers(workers)
-    with on_stderr("campaign") as progress:
-        done = run_stored(grid, folder, workers, progress)
-    session, violations = done.session, done.violations
-    tried = coverage_of(done.store) if coverage else {}
+            raise ScenarioError("resume", str(folder), f"its grid asks for {reason}")
+        require_same_grid(folder, grid.fingerprint, "resume")
+        return grid
+
+    def grid_of(self, values: dict[str, object]) -> Grid:
+        """Return the grid of a file, overridden by flags.
+
+        A file has the keys `vary` (a table), `faults`, `trials`, `precision` and `engine`.
+        """
+        names = ("vary", "faults", "trials", "precision", "engine")
+        given = {name: values.pop(name) for name in names if name in values}
+        table = given.get("vary", {})
+        if not isinstance(table, dict) or not all(isinstance(items, list) for items in table.values()):
+            raise ScenarioError("vary", table, "expected a table of lists, such as redundancy = [1, 2, 3]")
+        points = given.get("faults", [])
+        if not isinstance(points, list) or not all(isinstance(point, str) for point in points):
+            raise ScenarioError("faults", points, 'expected a list of points, such as ["nodes=0..4"]')
+        return Grid(
+            {**TRIAL_DEFAULTS, **values},
+            {**table, **varied_values(self.vary or ())},
+            self.faults or points,
+            _number(given.get("trials", 1000), "trials") if self.trials is None else self.trials,
+            self.precision if self.precision is not None else _share(given.get("precision")),
+            self.engine or str(given.get("engine", "auto")),
+        )
+
+
+def _record(done: Campaign, grid: Grid) -> dict[str, object]:
+    """Return the results as plain values."""
     ended = unfinished(done.store)
-    pairs = paired_rows(done.store) if paired else []
-    if json:
-        known = {"out": str(folder), **asdict(session), "left_out": grid.left_out, "searches": grid.searches}
-        residual = [each.record() for each in done.residuals]
-        found = {"rows": done.rows, "processes": done.process_rows, "residual": residual, "violations": violations}
-        covered = {"coverage": {name: each.record() for name, each in tried.items()}} if coverage else {}
-        lively = {"liveness": [each._asdict() for each in ended]} if ended else {}
-        compared = {"paired": pairs} if paired else {}
-        print_json({**known, "engines": done.engines, **found, **covered, **lively, **compared})
-    else:
-        show_campaign(folder, done.rows, grid.left_out, violations, session)
-        show_processes(done.process_rows)
-        for line in (*chain.from_iterable(map(_residual_lines, done.residuals)), *grid.searches):
+    return {
+        "out": str(done.path),
+        **asdict(done.session),
+        "left_out": grid.left_out,
+        "searches": grid.searches,
+        "engines": done.engines,
+        "rows": done.rows,
+        "processes": done.process_rows,
+        "residual": [each.record() for each in done.residuals],
+        "violations": done.violations,
+        **({"liveness": [each._asdict() for each in ended]} if ended else {}),
+    }
+
+
+def show_campaign(
+    done: Campaign, searches: Sequence[str], pairs: Sequence[Row], tried: Mapping[str, FaultCoverage]
+) -> None:
+    """Print the results, what else is known of the trials, and which faults they have tried."""
+    ended = unfinished(done.store)
+    show_results(done)
+    show_processes(done.process_rows)
+    for line in (
+        *chain.from_iterable(map(_residual_lines, done.residuals)),
+        *searches,
+        *chain.from_iterable(each.lines() for each in ended),
+    ):
+        say(line)
+    show_pairs(pairs)
+    say(f"engine: {done.engines}")
+    for name, each in tried.items():
+        render.show_rows(f"faults in {plural(each.trials, 'trial')} on {name}", list(each.rows()))
+        for line in each.never():
             say(line)
-        for line in chain.from_iterable(each.lines() for each in ended):
-            say(line)
-        show_pairs(pairs)
-        say(f"engine: {done.engines}")
-        for name, each in tried.items():
-            render.show_rows(f"faults in {plural(each.trials, 'trial')} on {name}", list(each.rows()))
-            for line in each.never():
-                say(line)
-        if tried:
-            say(_findings(done.rows, session))
-    return 130 if not session.finished else done.exit_status
+    if tried:
+        say(_findings(done.rows, done.session))
 
 
 def _findings(rows: Sequence[Row], session: CampaignSession) -> str:
@@ -164,36 +211,6 @@ def _findings(rows: Sequence[Row], session: CampaignSession) -> str:
     # Earlier sessions do not say how long they took.
     whole = session.trials + session.exact_trials >= trials
     return findings_per_hour(findings, sum(count / rate for count, rate in parts if rate) if whole else 0.0)
-
-
-def make_grid(
-    values: dict[str, object],
-    vary: list[str],
-    faults: list[str] | None,
-    trials: int | None,
-    precision: float | None,
-    engine: str | None = None,
-) -> Grid:
-    """Return the grid of a file, overridden by flags.
-
-    A file has the keys `vary` (a table), `faults`, `trials`, `precision` and `engine`.
-    """
-    names = ("vary", "faults", "trials", "precision", "engine")
-    given = {name: values.pop(name) for name in names if name in values}
-    table = given.get("vary", {})
-    if not isinstance(table, dict) or not all(isinstance(items, list) for items in table.values()):
-        raise ScenarioError("vary", table, "expected a table of lists, such as redundancy = [1, 2, 3]")
-    points = given.get("faults", [])
-    if not isinstance(points, list) or not all(isinstance(point, str) for point in points):
-        raise ScenarioError("faults", points, 'expected a list of points, such as ["nodes=0..4"]')
-    return Grid(
-        {**TRIAL_DEFAULTS, **values},
-        {**table, **varied_values(vary)},
-        faults or points,
-        _number(given.get("trials", 1000), "trials") if trials is None else trials,
-        precision if precision is not None else _share(given.get("precision")),
-        engine or str(given.get("engine", "auto")),
-    )
 
 
 def _number(value: object, name: str) -> int:
@@ -208,18 +225,12 @@ def _share(value: object) -> float | None:
     return value
 
 
-def show_campaign(
-    folder: Path,
-    table: Sequence[Row],
-    left_out: Sequence[str],
-    violations: Sequence[Mapping[str, Any]],
-    session: CampaignSession,
-) -> None:
+def show_results(done: Campaign) -> None:
     """Print the results by variant and point, omissions, violations, and the folder."""
-    out = render.console()
+    out, table, session = render.console(), done.rows, done.session
     label = next(iter(table[0])) if table else "algorithm"
     render.show_rows("", [_shown(label, row) for row in table])
-    for reason in left_out:
+    for reason in done.left_out:
         say(f"left out: {reason}")
     for row in table:
         where = escape(f"{row[label]} under {row['faults']}")
@@ -227,7 +238,7 @@ def show_campaign(
             out.print(f"{where}: a random sample of {row['trials']:,} of its {row['sets']:,} sets")
         if row["finding"]:
             out.print(f"[bold red]finding[/]: {where}: {escape(str(row['finding']))}")
-    for violation in violations:
+    for violation in done.violations:
         out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}")
         say(f"  repeat it with: {violation['repeat']}")
     if session.rate:
@@ -238,7 +249,7 @@ def show_campaign(
         say(note)
     if not session.finished:
         say("interrupted; finished trials are kept, and the same command runs the others")
-    say(f"campaign: {folder} (campaign.html, table.csv, trials.parquet)")
+    say(f"campaign: {done.path} (campaign.html, table.csv, trials.parquet)")
 
 
 def _shown(label: str, row: Row) -> dict[str, object]:
@@ -306,4 +317,4 @@ def _interval(row: Row, column: str, prefix: str) -> str:
     return f"{value:.5f}" if low == high else f"{value:.4f}\n{low:.3f} to {high:.3f}"
 
 
-campaign_command = as_command(campaign)
+campaign_command = as_command(CampaignCommand, "campaign")

@@ -1,7 +1,7 @@
 """`coordinator compare`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -25,32 +25,31 @@ HASH_DIGITS = 10
 """Digits of a hash in a column; all of them would break at 80 columns."""
 
 
-def compare_runs(
-    *runs: RunArgument,
-    plugin: PluginFlag = None,
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True)
+class CompareOutput:
+    """What is printed and written of a comparison."""
+
     every: Annotated[
         bool,
         Parameter(
             name="--all",
             negative=(),
             show_default=False,
-            group=OUTPUT,
             help="print equal metrics and all claims too; other formats always have them",
         ),
-    ] = False,
-    json: JsonFlag = False,
-    markdown: Annotated[
-        bool, Parameter(negative=(), show_default=False, group=OUTPUT, help="print a Markdown table")
-    ] = False,
-    csv: Annotated[
-        bool, Parameter(negative=(), show_default=False, group=OUTPUT, help="print comma-separated values")
-    ] = False,
-    plot: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="draw the main metrics as bars: FILE.svg, FILE.png or FILE.tex")
-    ] = None,
-    out: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="page of two runs: what differs, and both maps on one slider")
-    ] = None,
+    ] = False
+    json: JsonFlag = False
+    markdown: Annotated[bool, Parameter(negative=(), show_default=False, help="print a Markdown table")] = False
+    csv: Annotated[bool, Parameter(negative=(), show_default=False, help="print comma-separated values")] = False
+    plot: Annotated[Path | None, Parameter(help="draw the main metrics as bars: FILE.svg, FILE.png or FILE.tex")] = None
+    out: Annotated[Path | None, Parameter(help="page of two runs: what differs, and both maps on one slider")] = None
+
+
+def compare_runs(
+    *runs: RunArgument,
+    plugin: PluginFlag = None,
+    output: CompareOutput = CompareOutput(),
 ) -> int:
     """Compare stored runs: what differs in their scenarios, metrics and claims.
 
@@ -59,23 +58,23 @@ def compare_runs(
       coordinator compare runs/star-4-broadcast-edt runs/star-4-broadcast-flood \\
           --out page.html
     """
-    if json + markdown + csv > 1:
+    if output.json + output.markdown + output.csv > 1:
         raise ScenarioError("compare", "--json --markdown --csv", "one of them at a time")
-    load_plugins(plugin or ())
+    load_plugins(plugin)
     comparison = compare(*runs)
     warn_unverified(map(find_run, runs))
     rows = comparison.rows
-    if plot is not None:
-        command = f"coordinator compare {' '.join(quote(str(run)) for run in runs)} --plot {quote(str(plot))}"
-        replace(comparison.plot(), about=("Compared", f"Made by: {command}")).save(plot)
-    if out is not None:
-        comparison.save(out)
-    if json:
+    if output.plot is not None:
+        command = f"coordinator compare {' '.join(quote(str(run)) for run in runs)} --plot {quote(str(output.plot))}"
+        replace(comparison.plot(), about=("Compared", f"Made by: {command}")).save(output.plot)
+    if output.out is not None:
+        comparison.save(output.out)
+    if output.json:
         print_json(comparison.record)
-    elif markdown or csv:
-        say(to_markdown(rows) if markdown else to_csv(rows), end="")
+    elif output.markdown or output.csv:
+        say(to_markdown(rows) if output.markdown else to_csv(rows), end="")
     else:
-        show_comparison(comparison.record, rows if every else None)
+        show_comparison(comparison.record, rows if output.every else None)
     return 0
 
 

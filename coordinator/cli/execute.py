@@ -19,7 +19,7 @@ from coordinator.execution.branch import Origin, branch_folder
 from coordinator.execution.observer import RunObserver
 from coordinator.execution.run import run
 from coordinator.execution.run_metrics import metrics_text
-from coordinator.execution.sinks import DirectorySink
+from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.history.run_index import REPORT
 from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.watch import Watch
@@ -40,40 +40,54 @@ def run_plan(
     socket that serves metrics, or the file that they are written to. `origin`: the stored run that the run continues.
     """
     with contextlib.ExitStack() as stack:
-        watch = None
-        if page is not None:
-            until = 0 if origin is None else origin.step
-            watch = stack.enter_context(Watch(plan, page[0], timeout=page[1], until=until))
-            say(f"{plan.topology.title}: watch it at {watch.url}", err=True, flush=True)
+        watch = None if page is None else _watch(plan, *page, origin, stack)
         observer = RunObserver(plan, None if watch is None else lambda: watch.plan)
         if isinstance(metrics, socket.socket):
             _serve_metrics(observer, metrics, stack)
         viewed = watch is None and not output.json and not output.quiet and sys.stderr.isatty()
         _show_progress(observer, stack, viewed=viewed, quiet=output.quiet)
-        # Counting takes time only where the counts are wanted.
-        observe = observer.count if viewed or metrics is not None else None
-        accept = None if origin is None else origin.accept
-        sink = DirectorySink(output.out)
-        result = run(plan, sink, observer.progress, steering=watch, observe=observe, accept=accept)
-        observer.conclude(result)
+        counted = viewed or metrics is not None
+        result = _execute(observer, output.out, origin, watch, counted=counted)
         number = 0
         while watch is not None and (origin := watch.concluded(result)):
-            if not output.json:
-                show_result(result.plan, result, every_claim=output.claims)
+            if not output.json:  # of branches, the last one is printed
+                _show(result, output)
             number += 1
-            sink = DirectorySink(branch_folder(output.out, number))
             observer.restart()
-            result = run(watch.plan, sink, observer.progress, steering=watch, observe=observe, accept=origin.accept)
-            observer.conclude(result)
-    if output.json:
-        print_json({**result.summary, "path": str(result.path)})
-    else:
-        show_result(result.plan, result, every_claim=output.claims)
+            result = _execute(observer, branch_folder(output.out, number), origin, watch, counted=counted)
+    _show(result, output)
     if isinstance(metrics, Path):
         write_metrics(metrics, metrics_text(observer))
     if output.open and not result.report_error:
         _open(result.path / REPORT)
     return 130 if result.execution.interrupted else result.exit_status
+
+
+def _watch(
+    plan: Plan, listener: socket.socket, timeout: float, origin: Origin | None, stack: contextlib.ExitStack
+) -> Watch:
+    watch = stack.enter_context(Watch(plan, listener, timeout=timeout, until=0 if origin is None else origin.step))
+    say(f"{plan.topology.title}: watch it at {watch.url}", err=True, flush=True)
+    return watch
+
+
+def _execute(
+    observer: RunObserver, folder: Path | None, origin: Origin | None, watch: Watch | None, *, counted: bool
+) -> RunResult:
+    plan = observer.plan if watch is None else watch.plan
+    accept = None if origin is None else origin.accept
+    # Counting takes time only where the counts are wanted.
+    observe = observer.count if counted else None
+    result = run(plan, DirectorySink(folder), observer.progress, steering=watch, observe=observe, accept=accept)
+    observer.conclude(result)
+    return result
+
+
+def _show(result: RunResult, output: RunOutput) -> None:
+    if output.json:
+        print_json({**result.summary, "path": str(result.path)})
+    else:
+        show_result(result.plan, result, every_claim=output.claims)
 
 
 def _show_progress(observer: RunObserver, stack: contextlib.ExitStack, *, viewed: bool, quiet: bool) -> None:

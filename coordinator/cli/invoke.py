@@ -42,7 +42,9 @@ def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
                 require_installed(asked)
             if arguments[0] in WITH_OPTIONS:
                 load_named_plugins(arguments[1:])
-        status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        command = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        # A record of flags is a command that is still to be called.
+        status = command() if callable(command) else command
         sys.stdout.flush()
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
         _discard_unwritable(sys.stdout)

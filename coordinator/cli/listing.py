@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from inspect import getdoc
 from typing import Annotated, Any, Literal
@@ -21,8 +22,7 @@ from coordinator.api.lists import (
 )
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import JsonFlag, PluginFlag, as_command
-from coordinator.scenario.plugins import load_plugins
+from coordinator.cli.output import PluginCommand, as_command
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.registry import RegisteredAlgorithm
 from emunode.annexes import PROGRAM
@@ -41,7 +41,7 @@ TITLES = {
 """The tables of `list faults`, by the use of their rows."""
 
 
-def list_topologies(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
+class TopologiesCommand(PluginCommand):
     """List the families of networks, with the form of their names.
 
     `coordinator graph NET` shows one network.
@@ -50,34 +50,20 @@ def list_topologies(*, plugin: PluginFlag = None, json: JsonFlag = False) -> Non
       coordinator list topologies
       coordinator list topologies --json
     """
-    load_plugins(plugin or ())
-    rows = topology_rows()
-    if json:
-        print_json(rows)
-        return
-    render.show_rows("", [{key: row[key] for key in ("form", "condition", "example")} for row in rows])
-    render.console().print(
-        "\nalso: file:PATH, a network from a file; `coordinator graph NET` shows one network", wrap=True
-    )
+
+    def __call__(self) -> None:
+        rows = topology_rows()
+        if self.json:
+            print_json(rows)
+            return
+        render.show_rows("", [{key: row[key] for key in ("form", "condition", "example")} for row in rows])
+        render.console().print(
+            "\nalso: file:PATH, a network from a file; `coordinator graph NET` shows one network", wrap=True
+        )
 
 
-def list_algorithms(
-    name: Annotated[str | None, Parameter(help="algorithm to describe in full")] = None,
-    *,
-    topology: Annotated[
-        str | None,
-        Parameter(
-            group=FILTERS, help="only what can run on this network, such as star:5, or is for this family, such as star"
-        ),
-    ] = None,
-    collective: Annotated[Collective | None, Parameter(group=FILTERS, help="only for this collective")] = None,
-    schedule: Annotated[
-        Literal["local", "precomputed"] | None,
-        Parameter(group=FILTERS, help="only local rules, or only precomputed schedules"),
-    ] = None,
-    plugin: PluginFlag = None,
-    json: JsonFlag = False,
-) -> None:
+@dataclass
+class AlgorithmsCommand(PluginCommand):
     """List the algorithms, or describe one in full.
 
     With NAME: its documentation, port models, duplexes, citation, and its claims on a small network. In a local rule a
@@ -88,33 +74,51 @@ def list_algorithms(
       coordinator list algorithms --topology mesh:3x4 --collective allgather
       coordinator list algorithms edt
     """
-    load_plugins(plugin or ())
-    network = network_of_filter(topology)
-    # To describe one algorithm, even if it cannot run on this network: `_details` then gives the reason.
-    considered = topology if network is None or name is None else network.family
-    entries = [
-        (family, entry)
-        for family, entry in chosen_algorithms(considered, collective)
-        if schedule is None or (Need.TABLE in entry.needs) == (schedule == "precomputed")
-    ]
-    if name is not None:
-        chosen = [(family, entry) for family, entry in entries if entry.name == name.lower()]
-        if not chosen:
-            raise ScenarioError("algorithm", name, _suggestion(name, [entry.name for _, entry in entries]))
-        details = [_details(family, entry, network) for family, entry in chosen]
-        if json:
-            print_json(details)
-        for each in () if json else details:
-            show_algorithm(each)
-    elif json:
-        print_json([algorithm_row(family, entry) for family, entry in entries])
-    else:
-        for family in dict.fromkeys(family for family, _ in entries):
-            rows = [_table_row(entry) for other, entry in entries if other == family]
-            render.show_rows(f"algorithms on {_networks_of(family) if network is None else network.name}", rows)
-        if network is not None and not all(is_tried(network, entry) for _, entry in entries):
-            names = dict.fromkeys(entry.name for _, entry in entries if not is_tried(network, entry))
-            render.console().print(f"not tried here, because the network is large: {', '.join(names)}", wrap=True)
+
+    name: Annotated[str | None, Parameter(help="algorithm to describe in full")] = None
+    _: KW_ONLY
+    topology: Annotated[
+        str | None,
+        Parameter(
+            group=FILTERS, help="only what can run on this network, such as star:5, or is for this family, such as star"
+        ),
+    ] = None
+    collective: Annotated[Collective | None, Parameter(group=FILTERS, help="only for this collective")] = None
+    schedule: Annotated[
+        Literal["local", "precomputed"] | None,
+        Parameter(group=FILTERS, help="only local rules, or only precomputed schedules"),
+    ] = None
+
+    def __call__(self) -> None:
+        network = network_of_filter(self.topology)
+        # To describe one algorithm, even if it cannot run on this network: `_details` then gives the reason.
+        considered = self.topology if network is None or self.name is None else network.family
+        entries = [
+            (family, entry)
+            for family, entry in chosen_algorithms(considered, self.collective)
+            if self.schedule is None or (Need.TABLE in entry.needs) == (self.schedule == "precomputed")
+        ]
+        if self.name is not None:
+            chosen = [(family, entry) for family, entry in entries if entry.name == self.name.lower()]
+            if not chosen:
+                raise ScenarioError(
+                    "algorithm", self.name, _suggestion(self.name, [entry.name for _, entry in entries])
+                )
+            details = [_details(family, entry, network) for family, entry in chosen]
+            if self.json:
+                print_json(details)
+                return
+            for each in details:
+                show_algorithm(each)
+        elif self.json:
+            print_json([algorithm_row(family, entry) for family, entry in entries])
+        else:
+            for family in dict.fromkeys(family for family, _ in entries):
+                rows = [_table_row(entry) for other, entry in entries if other == family]
+                render.show_rows(f"algorithms on {_networks_of(family) if network is None else network.name}", rows)
+            untried = dict.fromkeys(each.name for _, each in entries if network and not is_tried(network, each))
+            if untried:
+                render.console().print(f"not tried here, because the network is large: {', '.join(untried)}", wrap=True)
 
 
 def _table_row(entry: RegisteredAlgorithm) -> dict[str, object]:
@@ -127,7 +131,7 @@ def _table_row(entry: RegisteredAlgorithm) -> dict[str, object]:
     }
 
 
-def list_faults(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
+class FaultsCommand(PluginCommand):
     """List the kinds of fault and their syntax, and the sets of faults.
 
     A set of faults names a strategy, and the numbers of nodes, links, faults of a kind, or blocks that fail together.
@@ -136,16 +140,19 @@ def list_faults(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
       coordinator list faults
       coordinator list faults --json
     """
-    load_plugins(plugin or ())
-    rows = fault_rows()
-    if json:
-        print_json(rows)
-        return
-    for use, title in TITLES.items():
-        render.show_rows(title, [{key: row[key] for key in row if key != "use"} for row in rows if row["use"] == use])
+
+    def __call__(self) -> None:
+        rows = fault_rows()
+        if self.json:
+            print_json(rows)
+            return
+        for use, title in TITLES.items():
+            render.show_rows(
+                title, [{key: row[key] for key in row if key != "use"} for row in rows if row["use"] == use]
+            )
 
 
-def list_placements(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
+class PlacementsCommand(PluginCommand):
     """List the placements: the nodes that share a host.
 
     `coordinator plan` counts the links that cross hosts.
@@ -154,8 +161,9 @@ def list_placements(*, plugin: PluginFlag = None, json: JsonFlag = False) -> Non
       coordinator list placements
       coordinator list placements --json
     """
-    load_plugins(plugin or ())
-    render.print_rows("", placement_rows(), json)
+
+    def __call__(self) -> None:
+        render.print_rows("", placement_rows(), self.json)
 
 
 def _networks_of(family: str) -> str:
@@ -215,7 +223,7 @@ def show_algorithm(details: Mapping[str, Any]) -> None:
     render.show_claims(details["claims"])
 
 
-topologies_command = as_command(list_topologies, "topologies")
-algorithms_command = as_command(list_algorithms, "algorithms")
-faults_command = as_command(list_faults, "faults")
-placements_command = as_command(list_placements, "placements")
+topologies_command = as_command(TopologiesCommand, "topologies")
+algorithms_command = as_command(AlgorithmsCommand, "algorithms")
+faults_command = as_command(FaultsCommand, "faults")
+placements_command = as_command(PlacementsCommand, "placements")

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import App, Group, Parameter
 
 from coordinator.scenario.option import PLUGIN
+from coordinator.scenario.plugins import load_plugins
 
 OUTPUT = Group("Output", sort_key=90)
 PAGE = Group("Page in a browser", sort_key=90)
@@ -28,6 +29,7 @@ def _switch(text: str) -> Parameter:
     return Parameter(group=OUTPUT, help=text, negative=(), show_default=False)
 
 
+@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunOutput:
     """The flags of `run` and `serve` for their output and their files."""
@@ -49,6 +51,7 @@ class RunOutput:
     json: Annotated[bool, _switch("print one JSON document instead of text")] = False
 
 
+@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class PageFlags:
     """The flags of a run with a page."""
@@ -71,8 +74,21 @@ class PageFlags:
     ] = None
 
 
-RunOutputFlags = Annotated[RunOutput | None, Parameter(name="*")]
-PageParameters = Annotated[PageFlags | None, Parameter(name="*")]
+@dataclass(kw_only=True)
+class Command:
+    """A command as a record of its flags: a call runs it, and returns the exit status."""
+
+    json: JsonFlag = False
+
+
+@dataclass(kw_only=True)
+class PluginCommand(Command):
+    """A command that executes plug-ins before anything else."""
+
+    plugin: PluginFlag = None
+
+    def __post_init__(self) -> None:
+        load_plugins(self.plugin)
 
 
 def as_command(function: Callable[..., object], name: str | None = None) -> App:

@@ -36,7 +36,7 @@ def report(
       coordinator report runs/star-4-broadcast-edt
       coordinator report runs/star-4-broadcast-edt/latest --out edt.html
     """
-    load_plugins(plugin or ())
+    load_plugins(plugin)
     path = find_run(run)
     try:
         with contradictions_named(path):

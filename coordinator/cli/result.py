@@ -41,18 +41,7 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
             say(line)
     else:
         show_brief(result.judgements, summary)
-    if "network_read_seconds" in summary:
-        say(f"read and checked the file of the network in {summary['network_read_seconds']:.2f} s")
-    repetition = _repetition(summary)
-    delivered = f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
-    in_steps = f"{delivered}{plural(summary['steps'], 'step')} with " if every_claim or repetition else ""
-    across = (
-        f", {summary['packets_across_hosts']:,} of them across hosts" if summary.get("packets_across_hosts") else ""
-    )
-    say(
-        f"{repetition}{in_steps}{plural(summary['packets'], 'packet')}{across}; "
-        f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
-    )
+    _show_counts(summary, every_claim=every_claim)
     for line in _notes(plan, summary):
         out.print(line)
     if result.report_error:
@@ -68,6 +57,22 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
         page = result.path / REPORT
         # Terminals make an address a link.
         say(f"report: {page.resolve().as_uri() if out.is_terminal else page}")
+
+
+def _show_counts(summary: Mapping[str, Any], *, every_claim: bool) -> None:
+    """Print deliveries and packets, and the seconds that the run took."""
+    if "network_read_seconds" in summary:
+        say(f"read and checked the file of the network in {summary['network_read_seconds']:.2f} s")
+    repetition = _repetition(summary)
+    delivered = f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
+    in_steps = f"{delivered}{plural(summary['steps'], 'step')} with " if every_claim or repetition else ""
+    across = (
+        f", {summary['packets_across_hosts']:,} of them across hosts" if summary.get("packets_across_hosts") else ""
+    )
+    say(
+        f"{repetition}{in_steps}{plural(summary['packets'], 'packet')}{across}; "
+        f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
+    )
 
 
 def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:

@@ -1,52 +1,30 @@
 """`coordinator run`."""
 
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from coordinator.annexes import annex_function
 from coordinator.cli.given import scenario_from, seconds_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
-from coordinator.cli.output import PageFlags, PageParameters, RunOutput, RunOutputFlags, as_command
+from coordinator.cli.output import PageFlags, RunOutput, as_command
 from coordinator.live.opening import WATCH_SECONDS, metrics_target, open_listener, watched_plan
 from coordinator.planning.feasibility import needs_own_network, require_possible, tracking_exceeded, warning
 from coordinator.planning.namespace import enter_own_network
-from coordinator.planning.plan import make_plan
+from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.drivers import join_defaults
 from emunode.errors import ScenarioError
 from emunode.runtime import single_threaded_imports
 from emunode.terminal import say
 
+if TYPE_CHECKING:
+    from coordinator.execution.branch import Origin
 
-def run(
-    scenario: ScenarioFile = None,
-    *,
-    flags: ScenarioFlags = None,
-    join_seconds: Annotated[
-        str | None,
-        Parameter(metavar="TIME", help=f"how long to wait for the next host; default: {join_defaults()}"),
-    ] = None,
-    origin: Annotated[
-        str | None,
-        Parameter(
-            name="--from",
-            metavar="RUN@STEP",
-            help="continue a stored run after this step: --fault gives the faults that begin later in place of its own",
-        ),
-    ] = None,
-    order: Annotated[
-        Path | None,
-        Parameter(
-            metavar="FILE",
-            help="run the order of events in a file of `certify --every-order` beside the plain one: violated if it "
-            "changes anything",
-        ),
-    ] = None,
-    page: PageParameters = None,
-    output: RunOutputFlags = None,
-) -> int:
+
+@dataclass
+class RunCommand:
     """Run a scenario.
 
     The scenario comes from a file, from flags, from a file with flags that override it, or with --from from a stored run.
@@ -55,58 +33,79 @@ def run(
       coordinator run --topology star:4 --collective broadcast --algorithm edt
       coordinator run scenario.toml --seed 7 --driver memory
     """
-    if order is not None:
-        # A parser gives a record for each group of flags, or none; all flags are empty unless they are given.
-        others = {name for each in (page, output) if each for name, value in asdict(each).items() if value}
-        alone = not (scenario or join_seconds or origin or others - {"json"})
-        status: int = annex_function("run --order")(order, flags, alone=alone, as_json="json" in others)
-        return status
-    return run_scenario(scenario, flags, join_seconds, page or PageFlags(), output or RunOutput(), origin)
 
+    scenario: ScenarioFile = None
+    _: KW_ONLY
+    flags: ScenarioFlags = None
+    join_seconds: Annotated[
+        str | None,
+        Parameter(metavar="TIME", help=f"how long to wait for the next host; default: {join_defaults()}"),
+    ] = None
+    origin: Annotated[
+        str | None,
+        Parameter(
+            name="--from",
+            metavar="RUN@STEP",
+            help="continue a stored run after this step: --fault gives the faults that begin later in place of its own",
+        ),
+    ] = None
+    order: Annotated[
+        Path | None,
+        Parameter(
+            metavar="FILE",
+            help="run the order of events in a file of `certify --every-order` beside the plain one: violated if it "
+            "changes anything",
+        ),
+    ] = None
+    page: PageFlags = PageFlags()
+    output: RunOutput = RunOutput()
 
-def run_scenario(
-    file: Path | None,
-    flags: Any,
-    join_seconds: str | None,
-    page: PageFlags,
-    output: RunOutput,
-    branch: str | None = None,
-) -> int:
-    """Run the scenario in a file and flags, show the result and return the exit status; for the rest see `run_plan`.
+    def __call__(self) -> int:
+        if self.order is not None:
+            # All flags are empty unless they are given.
+            others = {name for name, value in (asdict(self.page) | asdict(self.output)).items() if value}
+            alone = not (self.scenario or self.join_seconds or self.origin or others - {"json"})
+            status: int = annex_function("run --order")(self.order, self.flags, alone=alone, as_json="json" in others)
+            return status
+        return self._run()
 
-    `branch` is RUN@STEP: the step of a stored run that the run continues.
-    """
-    timeout, port = _page_options(page)
-    origin = None
-    if branch is None:
-        wanted = scenario_from(file, flags)
-    else:
-        from coordinator.cli.branch import branch_from  # noqa: PLC0415  # it imports the verification of runs
+    def _run(self) -> int:
+        """Run the scenario of the flags, show the result and return the exit status; for the rest see `run_plan`."""
+        page, output = self.page, self.output
+        timeout, port = _page_options(page)
+        plan, origin = self._plan()
+        require_possible(plan)
+        if large := warning(plan):
+            say(f"warning: {large}", err=True)
+        # Before the process moves to a network of its own, out of reach of other programs.
+        listener = open_listener(port) if page.watch else None
+        metrics = None if output.metrics is None else metrics_target(output.metrics)
+        if needs_own_network(plan):
+            if plan.scenario.netns == "auto":
+                text = f"{plan.topology.title}: {tracking_exceeded(plan)}; moving to a network namespace of its own"
+                say(text, err=True)
+            enter_own_network()
+        # Not before: polars starts threads when it is imported, and only a process with one thread can move.
+        with single_threaded_imports():
+            from coordinator.cli.execute import run_plan  # noqa: PLC0415  # and it takes half of the time of a run
 
-        origin, wanted = branch_from(branch, file, flags)
-    plan = watched_plan(wanted) if page.watch else make_plan(wanted)
-    if join_seconds is not None:
-        if not plan.hosts:
-            raise ScenarioError("join_seconds", join_seconds, "the memory driver has no hosts; leave it out")
-        plan = replace(plan, join_seconds=seconds_from("join_seconds", join_seconds))
-    require_possible(plan)
-    if large := warning(plan):
-        say(f"warning: {large}", err=True)
-    # Before the process moves to a network of its own, out of reach of other programs.
-    listener = open_listener(port) if page.watch else None
-    metrics = None if output.metrics is None else metrics_target(output.metrics)
-    if needs_own_network(plan):
-        if plan.scenario.netns == "auto":
-            say(
-                f"{plan.topology.title}: {tracking_exceeded(plan)}; moving to a network namespace of its own",
-                err=True,
-            )
-        enter_own_network()
-    # Not before: polars starts threads when it is imported, and only a process with one thread can move.
-    with single_threaded_imports():
-        from coordinator.cli.execute import run_plan  # noqa: PLC0415  # and it takes half of the time of a run
+        return run_plan(plan, output, None if listener is None else (listener, timeout), metrics, origin)
 
-    return run_plan(plan, output, None if listener is None else (listener, timeout), metrics, origin)
+    def _plan(self) -> tuple[Plan, "Origin | None"]:
+        """Return what is run, and the step of a stored run that it continues."""
+        origin = None
+        if self.origin is None:
+            wanted = scenario_from(self.scenario, self.flags)
+        else:
+            from coordinator.cli.branch import branch_from  # noqa: PLC0415  # it imports the verification of runs
+
+            origin, wanted = branch_from(self.origin, self.scenario, self.flags)
+        plan = watched_plan(wanted) if self.page.watch else make_plan(wanted)
+        if self.join_seconds is not None:
+            if not plan.hosts:
+                raise ScenarioError("join_seconds", self.join_seconds, "the memory driver has no hosts; leave it out")
+            plan = replace(plan, join_seconds=seconds_from("join_seconds", self.join_seconds))
+        return plan, origin
 
 
 def _page_options(page: PageFlags) -> tuple[float, int]:
@@ -120,4 +119,4 @@ def _page_options(page: PageFlags) -> tuple[float, int]:
     return WATCH_SECONDS if timeout is None else seconds_from("watch_timeout", timeout), int(port or 0)
 
 
-run_command = as_command(run)
+run_command = as_command(RunCommand, "run")

@@ -3,7 +3,7 @@
 import os
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated
@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import JsonFlag, as_command
+from coordinator.cli.output import Command, JsonFlag, as_command
 from coordinator.history.run_directory import RUNS
 from coordinator.history.run_index import REPORT, RunEntry, read_runs
 from coordinator.history.run_selection import GROUPS, ORDERS, grouped, matching, sort_runs
@@ -27,17 +27,8 @@ LEAST_ROOM = 26
 """Columns for the time and seed in the name of a run."""
 
 
-def list_runs(
-    folder: Annotated[Path, Parameter(help="folder that holds runs")] = RUNS,
-    *,
-    last: Annotated[int, Parameter(metavar="N", help="show the first N runs; 0: all")] = LAST,
-    filter: Annotated[  # noqa: A002  # the name of the flag
-        str, Parameter(metavar="WORDS", show_default=False, help="show runs that contain all of these words")
-    ] = "",
-    sort: Annotated[str, Parameter(metavar="COLUMN", help=f"one of {', '.join(ORDERS)}")] = "time",
-    group: Annotated[str | None, Parameter(metavar="KEY", help=f"one table for each {', '.join(GROUPS)}")] = None,
-    json: JsonFlag = False,
-) -> None:
+@dataclass
+class RunsCommand(Command):
     """List the stored runs, newest first.
 
     Folders that hold no run, or a damaged one, are left out. A run of another minor version shows that version in place of
@@ -47,32 +38,44 @@ def list_runs(
       coordinator list runs --last 0 --json
       coordinator list runs --filter "star:4 crash" --sort steps --group algorithm
     """
-    if last < 0:
-        raise ScenarioError("last", last, "expected a number of runs, or 0 for all")
-    for name, value, known in (("sort", sort, ORDERS), ("group", group, GROUPS)):
-        if value is not None and value not in known:
-            raise ScenarioError(name, value, f"expected one of {', '.join(known)}")
-    if folder != RUNS and not folder.is_dir():
-        raise ScenarioError("folder", str(folder), "no such folder")
-    stored = read_runs(folder)
-    runs = sort_runs(matching(stored, filter), sort)
-    shown = runs[: last or None]
-    if json:
-        print_json(
-            [
-                {**asdict(run), "path": str(folder / run.path), "report": str(folder / run.path / REPORT)}
-                for run in shown
-            ]
-        )
-        return
-    for title, members in grouped(shown, group).items() if group else [("", shown)]:
-        _show_runs(title, members)
-    if not stored:
-        say(f"no runs in {folder}")
-    elif not runs:
-        say(f"no runs that contain {filter!r}", lines=False)
-    elif len(shown) < len(runs):
-        say(f"and {plural(len(runs) - len(shown), 'older run' if sort == 'time' else 'more run')}: --last 0 lists all")
+
+    folder: Annotated[Path, Parameter(help="folder that holds runs")] = RUNS
+    _: KW_ONLY
+    last: Annotated[int, Parameter(metavar="N", help="show the first N runs; 0: all")] = LAST
+    filter: Annotated[  # the name of the flag
+        str, Parameter(metavar="WORDS", show_default=False, help="show runs that contain all of these words")
+    ] = ""
+    sort: Annotated[str, Parameter(metavar="COLUMN", help=f"one of {', '.join(ORDERS)}")] = "time"
+    group: Annotated[str | None, Parameter(metavar="KEY", help=f"one table for each {', '.join(GROUPS)}")] = None
+
+    def __call__(self) -> None:
+        if self.last < 0:
+            raise ScenarioError("last", self.last, "expected a number of runs, or 0 for all")
+        for name, value, known in (("sort", self.sort, ORDERS), ("group", self.group, GROUPS)):
+            if value is not None and value not in known:
+                raise ScenarioError(name, value, f"expected one of {', '.join(known)}")
+        if self.folder != RUNS and not self.folder.is_dir():
+            raise ScenarioError("folder", str(self.folder), "no such folder")
+        stored = read_runs(self.folder)
+        runs = sort_runs(matching(stored, self.filter), self.sort)
+        shown = runs[: self.last or None]
+        if self.json:
+            print_json(
+                [
+                    {**asdict(run), "path": str(self.folder / run.path), "report": str(self.folder / run.path / REPORT)}
+                    for run in shown
+                ]
+            )
+            return
+        for title, members in grouped(shown, self.group).items() if self.group else [("", shown)]:
+            _show_runs(title, members)
+        if not stored:
+            say(f"no runs in {self.folder}")
+        elif not runs:
+            say(f"no runs that contain {self.filter!r}", lines=False)
+        elif len(shown) < len(runs):
+            noun = "older run" if self.sort == "time" else "more run"
+            say(f"and {plural(len(runs) - len(shown), noun)}: --last 0 lists all")
 
 
 def _show_runs(title: str, entries: Sequence[RunEntry]) -> None:
@@ -143,5 +146,5 @@ def open_page(page: Path | str) -> str | None:
     return None if webbrowser.open(address) else "no browser could be started; BROWSER may name one"
 
 
-runs_command = as_command(list_runs, "runs")
+runs_command = as_command(RunsCommand, "runs")
 open_command = as_command(open_run, "open")

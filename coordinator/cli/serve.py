@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from coordinator.cli.execute import run_plan
 from coordinator.cli.given import seconds_from, values_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
-from coordinator.cli.output import RunOutput, RunOutputFlags, as_command
+from coordinator.cli.output import RunOutput, as_command
 from coordinator.live.opening import metrics_target
 from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import make_plan
@@ -29,7 +29,7 @@ def serve(
     token_file: Annotated[Path, Parameter(help="secret that hosts must know; created if missing")] = Path("token"),
     hosts: Annotated[int | None, Parameter(help="number of hosts; default: as --ranks-per-host requires")] = None,
     join_seconds: Annotated[str, Parameter(metavar="TIME", help="how long to wait for the next host")] = "60s",
-    output: RunOutputFlags = None,
+    output: RunOutput = RunOutput(),
 ) -> int:
     """Wait for hosts that are started elsewhere, then run a scenario on them.
 
@@ -52,7 +52,6 @@ def serve(
     wanted = make_scenario(values | {"driver": "join"})
     plan = make_plan(wanted, hosts, JoinEndpoint(address, int(port), token_file, seconds))
     require_possible(plan)
-    output = output or RunOutput()
     metrics = None if output.metrics is None else metrics_target(output.metrics)
     return run_plan(plan, output, metrics=metrics)
 

@@ -1,6 +1,7 @@
 """`coordinator sweep`."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
 from coordinator.cli.options import make_flags
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command
+from coordinator.cli.output import OUTPUT, Command, as_command
 from coordinator.cli.varied import varied_values
 from coordinator.reports.sweep_report import columns_of
 from emunode.model import Collective
@@ -26,44 +27,8 @@ SweepFlags: Any = Annotated[
 ]
 
 
-def sweep(  # its flags
-    *,
-    topology: Annotated[
-        list[str] | None,
-        Parameter(
-            help="networks, with ranges as in star:3..6 (repeatable); required",
-            negative=(),
-            metavar="NAMES",
-            group=SWEEP,
-        ),
-    ] = None,
-    algorithm: Annotated[
-        list[str] | None,
-        Parameter(
-            help="algorithms, separated by commas (repeatable); required", negative=(), metavar="NAMES", group=SWEEP
-        ),
-    ] = None,
-    collective: Annotated[str, Parameter(help=f"one of {', '.join(Collective)}", group=SWEEP)] = "broadcast",
-    metric: Annotated[
-        str,
-        Parameter(help=f"{', '.join(METRICS)}, or a metric that a feature or plug-in declares", group=SWEEP),
-    ] = "steps",
-    vary: Annotated[
-        list[str] | None,
-        Parameter(
-            help="FIELD=VALUE,VALUE or FIELD=1..4: several values of another flag, and which of them change the bits of "
-            "real numbers (repeatable)",
-            negative=(),
-            metavar="FIELD=VALUES",
-            group=SWEEP,
-        ),
-    ] = None,
-    flags: SweepFlags = None,
-    out: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="folder for table, chart and page; an interrupted sweep is resumed")
-    ] = None,
-    json: JsonFlag = False,
-) -> int:
+@dataclass(kw_only=True)
+class SweepCommand(Command):
     """Run algorithms over networks and sizes, and draw a metric with its lower bound.
 
     A range stands for all its numbers, in the name of any family. Runs are in memory unless --driver is given. The folder
@@ -74,28 +39,73 @@ def sweep(  # its flags
       coordinator sweep --topology star:4 --collective allreduce --algorithm edt,bfs-tree \\
           --values float32 --vary segments=1..4 --metric distinct_results
     """
-    values: dict[str, Any] = values_from(None, flags)
-    topologies = [name for text in topology or () for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]
-    algorithms = [name for text in algorithm or () for name in text.split(",") if name]
-    with on_stderr("sweep") as progress:
-        varied = varied_values(vary or ())
-        result = run_sweep(
-            topologies, collective, algorithms, metric, vary=varied, out=out, progress=progress, warn=_warn, **values
-        )
-    if json:
-        print_json(
-            {
-                "out": None if out is None else str(out),
-                "metric": metric,
-                "rows": result.rows,
-                "left_out": result.left_out,
-                "finished": result.finished,
-                "different_bits": result.different_bits,
-            }
-        )
-    else:
-        _show(result, out)
-    return result.exit_status if result.finished else 130
+
+    topology: Annotated[
+        list[str] | None,
+        Parameter(
+            help="networks, with ranges as in star:3..6 (repeatable); required",
+            negative=(),
+            metavar="NAMES",
+            group=SWEEP,
+        ),
+    ] = None
+    algorithm: Annotated[
+        list[str] | None,
+        Parameter(
+            help="algorithms, separated by commas (repeatable); required", negative=(), metavar="NAMES", group=SWEEP
+        ),
+    ] = None
+    collective: Annotated[str, Parameter(help=f"one of {', '.join(Collective)}", group=SWEEP)] = "broadcast"
+    metric: Annotated[
+        str,
+        Parameter(help=f"{', '.join(METRICS)}, or a metric that a feature or plug-in declares", group=SWEEP),
+    ] = "steps"
+    vary: Annotated[
+        list[str] | None,
+        Parameter(
+            help="FIELD=VALUE,VALUE or FIELD=1..4: several values of another flag, and which of them change the bits of "
+            "real numbers (repeatable)",
+            negative=(),
+            metavar="FIELD=VALUES",
+            group=SWEEP,
+        ),
+    ] = None
+    flags: SweepFlags = None
+    out: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="folder for table, chart and page; an interrupted sweep is resumed")
+    ] = None
+
+    def __call__(self) -> int:
+        values: dict[str, Any] = values_from(None, self.flags)
+        topologies = [name for text in self.topology or () for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]
+        algorithms = [name for text in self.algorithm or () for name in text.split(",") if name]
+        with on_stderr("sweep") as progress:
+            varied = varied_values(self.vary or ())
+            result = run_sweep(
+                topologies,
+                self.collective,
+                algorithms,
+                self.metric,
+                vary=varied,
+                out=self.out,
+                progress=progress,
+                warn=_warn,
+                **values,
+            )
+        if self.json:
+            print_json(
+                {
+                    "out": None if self.out is None else str(self.out),
+                    "metric": self.metric,
+                    "rows": result.rows,
+                    "left_out": result.left_out,
+                    "finished": result.finished,
+                    "different_bits": result.different_bits,
+                }
+            )
+        else:
+            _show(result, self.out)
+        return result.exit_status if result.finished else 130
 
 
 def _show(result: Sweep, out: Path | None) -> None:
@@ -133,4 +143,4 @@ def _warn(text: str) -> None:
     say(f"warning: {text}", err=True)
 
 
-sweep_command = as_command(sweep)
+sweep_command = as_command(SweepCommand, "sweep")

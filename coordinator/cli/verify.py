@@ -1,6 +1,7 @@
 """`coordinator verify`, and the warning of other commands about runs that do not verify."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +17,11 @@ from emunode.errors import ScenarioError
 from emunode.terminal import say
 
 
-def verify(
-    *runs: RunArgument,
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Questions:
+    """What is asked about stored runs beside their verification."""
+
     explain: Annotated[
         str | None,
         Parameter(
@@ -25,14 +29,28 @@ def verify(
             help="print the hops that the state of a node of these runs depends on when a step begins, and the faults "
             "that lost others",
         ),
-    ] = None,
+    ] = None
     inevitable: Annotated[
         str | None,
         Parameter(
             metavar="NODE",
             help="print the first step so that a node misses messages although every fault that begins later is left out",
         ),
-    ] = None,
+    ] = None
+
+    def answers(self, run: Path) -> dict[str, list[str]]:
+        """Return the lines that answer the questions about a run, by their keys in JSON."""
+        explained = {} if self.explain is None else {"explained": explained_state(run, self.explain)}
+        return (
+            explained
+            if self.inevitable is None
+            else {**explained, "inevitable": [inevitable_loss(run, self.inevitable)]}
+        )
+
+
+def verify(
+    *runs: RunArgument,
+    questions: Questions = Questions(),
     plugin: PluginFlag = None,
     program: ProgramFlag = None,
     json: JsonFlag = False,
@@ -50,31 +68,22 @@ def verify(
     """
     if not runs:
         raise ScenarioError("run", None, "give one or more runs to verify")
-    load_plugins(plugin or ())
+    load_plugins(plugin)
     if program is not None:
         allow_program(program)
     checked = [verify_run(run) for run in runs]
-    asked = [_answers(run, explain, inevitable) for run in runs]
+    asked = [questions.answers(run) for run in runs]
     if json:
         print_json([{**found.record(), **answers} for found, answers in zip(checked, asked, strict=True)])
     else:
         for found in checked:
-            for finding in found.findings:
-                say(f"{found.path}: {finding}", lines=False)
-            for note in found.unchecked:
-                say(f"{found.path}: not checked: {note}", lines=False)
-            say(f"{found.path}: {found.outcome}", lines=False)
+            for line in (*found.findings, *(f"not checked: {note}" for note in found.unchecked), found.outcome):
+                say(f"{found.path}: {line}", lines=False)
         for line in (line for answers in asked for lines in answers.values() for line in lines):
             say(line, lines=False)
     if not all(found.verified for found in checked):
         return 1
     return 3 if any(found.undecided for found in checked) else 0
-
-
-def _answers(run: Path, explain: str | None, inevitable: str | None) -> dict[str, list[str]]:
-    """Return the lines that answer the questions about a run, by their keys in JSON."""
-    explained = {} if explain is None else {"explained": explained_state(run, explain)}
-    return explained if inevitable is None else {**explained, "inevitable": [inevitable_loss(run, inevitable)]}
 
 
 def warn_unverified(runs: Iterable[Path]) -> None:

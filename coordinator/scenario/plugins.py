@@ -23,14 +23,14 @@ FOLDER: Final = "plugins"
 """The folder of a run directory that holds the text of plug-in files."""
 
 
-def load_plugins(entries: Iterable[str], folder: Path | None = None) -> tuple[str, ...]:
+def load_plugins(entries: Iterable[str] | None, folder: Path | None = None) -> tuple[str, ...]:
     """Execute the plug-ins that a user names, files relative to `folder`, by default the current one.
 
     Returns the entries of a scenario that names them. ScenarioError (field `plugin`) if one cannot be loaded; plug-ins
     that were loaded before it stay.
     """
     found: dict[str, tuple[Plugin, Path | None]] = {}
-    for entry in absolute_plugins(entries, folder or Path.cwd()):
+    for entry in absolute_plugins(entries or (), folder or Path.cwd()):
         plugin, path = _find(entry)
         found[_entry(path or plugin.name, plugin)] = plugin, path
     if len(found) > MAX_PLUGINS:

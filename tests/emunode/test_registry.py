@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.cli.listing import list_algorithms
+from coordinator.cli.listing import AlgorithmsCommand
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ALGORITHMS, Algorithm, check_metrics
 from emunode.algorithms.claims import METRICS, Claim
@@ -60,7 +60,7 @@ def test_a_registered_algorithm_runs_and_is_listed_first(
     assert result.verdict == "holds", failures(result)
     names = list(algorithms("hypercube", Collective.BROADCAST))
     assert names[names.index("plug-in") + 1 :] == list(algorithms("any", Collective.BROADCAST))
-    list_algorithms(topology="hypercube", collective=Collective.BROADCAST)
+    AlgorithmsCommand(topology="hypercube", collective=Collective.BROADCAST)()
     assert "plug-in" in capsys.readouterr().out
 
 

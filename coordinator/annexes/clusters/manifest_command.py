@@ -1,6 +1,7 @@
 """`coordinator manifest`: files for Kubernetes, Docker Compose or a Docker swarm to start a run from."""
 
 import secrets
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,27 +11,44 @@ from coordinator.annexes.clusters.kubernetes import kubernetes_manifest, needs_c
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
 from coordinator.cli.options import ScenarioFile, ScenarioFlags
-from coordinator.cli.output import JsonFlag, as_command
+from coordinator.cli.output import Command, as_command
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.command import scenario_flags
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 
-Hosts = Annotated[int | None, Parameter(help="number of hosts; default: as --ranks-per-host requires")]
-JobName = Annotated[str, Parameter(help="name of the run in the cluster")]
+
+@dataclass
+class ManifestCommand(Command):
+    """A command that prints a file to start a run from."""
+
+    scenario: ScenarioFile = None
+    _: KW_ONLY
+    flags: ScenarioFlags = None
+    hosts: Annotated[int | None, Parameter(help="number of hosts; default: as --ranks-per-host requires")] = None
+    job_name: Annotated[str, Parameter(help="name of the run in the cluster")] = "testbench"
+
+    def __call__(self) -> int:
+        wanted = make_scenario(values_from(self.scenario, self.flags) | {"driver": "join"})
+        if wanted.plugin or wanted.topology.startswith("file:"):
+            raise ScenarioError("scenario", wanted.topology, "its files are on this machine; pods have only the image")
+        plan = make_plan(wanted, self.hosts)
+        # `coordinator serve` has no other driver.
+        text = self.text(plan, scenario_flags(wanted.model_copy(update={"driver": "local"})))
+        if self.json:
+            print_json({"content": text, "hosts": plan.hosts})
+        else:
+            say(text, end="")
+        return 0
+
+    def text(self, plan: Plan, arguments: list[str]) -> str:
+        """Return the file for a plan; `arguments` are the flags of its scenario for `coordinator serve`."""
+        raise NotImplementedError
 
 
-def kubernetes(
-    scenario: ScenarioFile = None,
-    *,
-    flags: ScenarioFlags = None,
-    hosts: Hosts = None,
-    job_name: JobName = "testbench",
-    namespace: Annotated[str, Parameter(help="namespace of all objects")] = "default",
-    token: Annotated[str | None, Parameter(help="secret of the run, as hexadecimal digits; default: a new one")] = None,
-    json: JsonFlag = False,
-) -> int:
+@dataclass(kw_only=True)
+class KubernetesCommand(ManifestCommand):
     """Print a manifest that runs a scenario on Kubernetes.
 
     The coordinator and its hosts are pods of two jobs. The images have to be where the nodes of the cluster find them.
@@ -40,19 +58,17 @@ def kubernetes(
           --algorithm edt --hosts 12
       coordinator manifest kubernetes scenario.toml --job-name demo --namespace lab
     """
-    plan, arguments = _served(scenario, flags, hosts)
-    content = kubernetes_manifest(plan, arguments, job_name, token or secrets.token_hex(32), namespace)
-    return _print(needs_comment(plan) + content, plan, json)
+
+    namespace: Annotated[str, Parameter(help="namespace of all objects")] = "default"
+    token: Annotated[str | None, Parameter(help="secret of the run, as hexadecimal digits; default: a new one")] = None
+
+    def text(self, plan: Plan, arguments: list[str]) -> str:
+        token = self.token or secrets.token_hex(32)
+        content = kubernetes_manifest(plan, arguments, self.job_name, token, self.namespace)
+        return needs_comment(plan) + content
 
 
-def compose(
-    scenario: ScenarioFile = None,
-    *,
-    flags: ScenarioFlags = None,
-    hosts: Hosts = None,
-    job_name: JobName = "testbench",
-    json: JsonFlag = False,
-) -> int:
+class ComposeCommand(ManifestCommand):
     """Print a file that runs a scenario on Docker Compose.
 
     The coordinator creates the secret of the run in a volume that its hosts read.
@@ -62,18 +78,12 @@ def compose(
           --algorithm edt --hosts 12
       coordinator manifest compose scenario.toml --job-name demo
     """
-    plan, arguments = _served(scenario, flags, hosts)
-    return _print(compose_file(plan, arguments, job_name), plan, json)
+
+    def text(self, plan: Plan, arguments: list[str]) -> str:
+        return compose_file(plan, arguments, self.job_name)
 
 
-def swarm(
-    scenario: ScenarioFile = None,
-    *,
-    flags: ScenarioFlags = None,
-    hosts: Hosts = None,
-    job_name: JobName = "testbench",
-    json: JsonFlag = False,
-) -> int:
+class SwarmCommand(ManifestCommand):
     """Print a file that runs a scenario on a Docker swarm.
 
     The swarm has to have the secret JOB-NAME-token, as the first lines of the file say.
@@ -83,28 +93,11 @@ def swarm(
           --algorithm edt --hosts 12
       coordinator manifest swarm scenario.toml --job-name demo
     """
-    plan, arguments = _served(scenario, flags, hosts)
-    return _print(swarm_file(plan, arguments, job_name), plan, json)
+
+    def text(self, plan: Plan, arguments: list[str]) -> str:
+        return swarm_file(plan, arguments, self.job_name)
 
 
-def _served(scenario: ScenarioFile, flags: ScenarioFlags, hosts: int | None) -> tuple[Plan, list[str]]:
-    """Return the plan of a scenario and its flags for `coordinator serve`; ScenarioError if it needs files from here."""
-    wanted = make_scenario(values_from(scenario, flags) | {"driver": "join"})
-    if wanted.plugin or wanted.topology.startswith("file:"):
-        raise ScenarioError("scenario", wanted.topology, "its files are on this machine; pods have only the image")
-    plan = make_plan(wanted, hosts)
-    # `coordinator serve` has no other driver.
-    return plan, scenario_flags(wanted.model_copy(update={"driver": "local"}))
-
-
-def _print(text: str, plan: Plan, json: bool) -> int:
-    if json:
-        print_json({"content": text, "hosts": plan.hosts})
-    else:
-        say(text, end="")
-    return 0
-
-
-kubernetes_command = as_command(kubernetes)
-compose_command = as_command(compose)
-swarm_command = as_command(swarm)
+kubernetes_command = as_command(KubernetesCommand, "kubernetes")
+compose_command = as_command(ComposeCommand, "compose")
+swarm_command = as_command(SwarmCommand, "swarm")

@@ -111,7 +111,7 @@ def export(  # noqa: PLR0913  # its flags
         raise ScenarioError("export", None, f"say what to write: {KINDS}")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
-    load_plugins(plugin or ())
+    load_plugins(plugin)
     written = {}
     if schedules:
         plan = _schedule_plan(run, topology, collective, algorithm, source)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,55 +57,120 @@ class LimitFlags:
         return Limits(self.answer_seconds, self.total_seconds, self.memory_megabytes * MEBIBYTE)
 
 
-def check(  # noqa: PLR0913  # its flags
-    *files: Annotated[
-        Path,
-        Parameter(help="an algorithm, a network or trees in .py, trees in .csv, or schedules: files and folders"),
-    ],
+@Parameter(name="*", group=SCHEDULES)
+@dataclass(frozen=True)
+class ScheduleFlags:
+    """The flags for schedules, which the annex of schedules reads by these names."""
+
+    link_capacity: Annotated[
+        int | None, Parameter(help="chunks that a link carries in a step; default: any number")
+    ] = None
+    root: Annotated[int, Parameter(help="rank of the root of a collective whose file names none")] = 0
+    fault: Annotated[
+        tuple[str, ...],
+        Parameter(help="also say what is lost to this outage where thread blocks wait (repeatable)"),
+    ] = ()
+    brief: Annotated[bool, Parameter(negative=(), show_default=False, help="count the files by format and verdict")] = (
+        False
+    )
+    claims: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="also print what files state of themselves, and the lower bounds of the network",
+        ),
+    ] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class CheckFlags:
+    """The flags for submissions and schedules."""
+
     topology: Annotated[
         tuple[str, ...],
         Parameter(group=REQUIREMENTS, help="network to check on (repeatable); for an algorithm several small ones"),
-    ] = (),
+    ] = ()
     port_model: Annotated[
         tuple[PortModel, ...],
         Parameter(group=REQUIREMENTS, help="required port model (repeatable); those that the algorithm declares"),
-    ] = (),
-    property: Annotated[  # noqa: A002  # the name of the flag
+    ] = ()
+    property: Annotated[
         tuple[str, ...],
         Parameter(
             group=REQUIREMENTS,
             help="required of trees (repeatable): arc-disjoint, edge-disjoint, independent, completely-independent",
         ),
-    ] = (),
+    ] = ()
     within: Annotated[
         float | None, Parameter(group=REQUIREMENTS, help="most steps, as a multiple of the lower bound")
-    ] = None,
-    link_capacity: Annotated[
-        int | None, Parameter(group=SCHEDULES, help="chunks that a link carries in a step; default: any number")
-    ] = None,
-    root: Annotated[int, Parameter(group=SCHEDULES, help="rank of the root of a collective whose file names none")] = 0,
-    fault: Annotated[
-        tuple[str, ...],
-        Parameter(group=SCHEDULES, help="also say what is lost to this outage where thread blocks wait (repeatable)"),
-    ] = (),
-    brief: Annotated[
-        bool, Parameter(group=SCHEDULES, negative=(), show_default=False, help="count the files by format and verdict")
-    ] = False,
-    claims: Annotated[
-        bool,
-        Parameter(
-            group=SCHEDULES,
-            negative=(),
-            show_default=False,
-            help="also print what files state of themselves, and the lower bounds of the network",
-        ),
-    ] = False,
-    limits: LimitFlags | None = None,
+    ] = None
+    schedules: ScheduleFlags = ScheduleFlags()
+    limits: LimitFlags = LimitFlags()
     gradescope: Annotated[
         Path | None, Parameter(group=OUTPUT, metavar="FILE", help="also write the results.json that Gradescope reads")
-    ] = None,
-    plugin: PluginFlag = None,
-    json: JsonFlag = False,
+    ] = None
+    plugin: PluginFlag = None
+    json: JsonFlag = False
+
+    def judge(self, files: Sequence[Path]) -> int:
+        """Judge schedules; return the exit status."""
+        if (
+            self.port_model
+            or self.property
+            or self.within is not None
+            or self.limits != LimitFlags()
+            or self.gradescope
+        ):
+            raise ScenarioError(
+                "check",
+                str(files[0]),
+                "schedules take --topology, --link-capacity, --root, --fault, --brief, --claims and --json only",
+            )
+        flags = asdict(self.schedules)
+        status: int = annex_function("judge schedule files")(files, topology=self.topology, as_json=self.json, **flags)
+        return status
+
+    def grade(self, file: Path) -> int:
+        """Grade a submission, and print and write the marks; return the exit status."""
+        if self.schedules != ScheduleFlags():
+            reason = "only schedules take --link-capacity, --root, --fault, --brief and --claims"
+            raise ScenarioError("check", str(file), reason)
+        options = self._options()
+        if self.gradescope is not None and not self.gradescope.parent.is_dir():
+            raise ScenarioError("gradescope", str(self.gradescope), "expected a file in a folder that exists")
+        began = time.monotonic()
+        with on_stderr("check") as progress:
+            found = grade_file(file, options, progress)
+        if self.gradescope is not None:
+            marks = results(found, time.monotonic() - began)
+            replace_file(self.gradescope, dumps(marks, indent=2) + "\n", named=True)
+        if self.json:
+            print_json(found.record())
+        else:
+            _show(found)
+        return STATUS[found.verdict]
+
+    def _options(self) -> GradeOptions:
+        if self.within is not None and not self.within >= 1:
+            raise ScenarioError("within", self.within, "expected a multiple of the bound, 1 or more")
+        return GradeOptions(
+            [parse_topology(name) for name in self.topology],
+            self.port_model,
+            self.property,
+            self.within,
+            self.limits.checked(),
+            self.limits.require_confinement,
+        )
+
+
+def check(
+    *files: Annotated[
+        Path,
+        Parameter(help="an algorithm, a network or trees in .py, trees in .csv, or schedules: files and folders"),
+    ],
+    flags: CheckFlags = CheckFlags(),
 ) -> int:
     """Grade a submission, an algorithm, a network or trees, or judge schedules from files.
 
@@ -125,47 +190,13 @@ def check(  # noqa: PLR0913  # its flags
       coordinator check schedules/ ring.xml --topology ring:8
     """
     # A plug-in may add a format.
-    load_plugins(plugin or ())
+    load_plugins(flags.plugin)
     if files and all(map(_is_schedule, files)):
-        if port_model or property or within is not None or limits is not None or gradescope is not None:
-            raise ScenarioError(
-                "check",
-                str(files[0]),
-                "schedules take --topology, --link-capacity, --root, --fault, --brief, --claims and --json only",
-            )
-        judge = annex_function("judge schedule files")
-        status: int = judge(files, topology, link_capacity, root, fault, brief=brief, claims=claims, as_json=json)
-        return status
+        return flags.judge(files)
     if len(files) != 1:
         reason = "expected one submission, or any number of schedules"
         raise ScenarioError("check", str(next((file for file in files if not _is_schedule(file)), None)), reason)
-    if link_capacity is not None or root or fault or brief or claims:
-        reason = "only schedules take --link-capacity, --root, --fault, --brief and --claims"
-        raise ScenarioError("check", str(files[0]), reason)
-    [file] = files
-    if within is not None and not within >= 1:
-        raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")
-    limits = limits or LimitFlags()
-    options = GradeOptions(
-        [parse_topology(name) for name in topology],
-        port_model,
-        property,
-        within,
-        limits.checked(),
-        limits.require_confinement,
-    )
-    if gradescope is not None and not gradescope.parent.is_dir():
-        raise ScenarioError("gradescope", str(gradescope), "expected a file in a folder that exists")
-    began = time.monotonic()
-    with on_stderr("check") as progress:
-        found = grade_file(file, options, progress)
-    if gradescope is not None:
-        replace_file(gradescope, dumps(results(found, time.monotonic() - began), indent=2) + "\n", named=True)
-    if json:
-        print_json(found.record())
-    else:
-        _show(found)
-    return STATUS[found.verdict]
+    return flags.grade(*files)
 
 
 def _is_schedule(file: Path) -> bool:

@@ -1,6 +1,7 @@
 """`coordinator graph`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from shlex import quote
 from time import monotonic
@@ -13,13 +14,12 @@ from coordinator.annexes.invariants.registry import FIGURES
 from coordinator.annexes.invariants.survival import RATES
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
+from coordinator.cli.output import OUTPUT, PluginCommand, as_command
 from coordinator.reports.network_picture import draw_network
 from coordinator.reports.pictures import Picture
 from coordinator.scenario.declared_network import Reading
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
-from coordinator.scenario.plugins import load_plugins
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
 from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK, FigureValue, InvariantValue
 from emunode.errors import ScenarioError
@@ -34,40 +34,8 @@ SYMMETRY = {
 }
 
 
-def graph(  # noqa: PLR0913  # its flags
-    network: Annotated[
-        str, Parameter(help="network, such as star:5, or a file: .graphml .gml .json .g6 .s6 .edges .topo")
-    ],
-    *,
-    relabel: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="call the nodes of a file by their ranks")
-    ] = False,
-    merge_links: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="make one link of parallel links of a file; rates add")
-    ] = False,
-    time_limit: Annotated[
-        float, Parameter(help="seconds for each property that no formula gives; the others are always printed")
-    ] = 10.0,
-    picture: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="draw the network into this file, .svg, .png or .tex (TikZ)")
-    ] = None,
-    figure: Annotated[
-        list[str] | None,
-        Parameter(
-            help="print only this figure of fault tolerance, such as extra_connectivity:4, or all of them (repeatable)",
-            negative=(),
-        ),
-    ] = None,
-    work: Annotated[
-        float | None,
-        Parameter(
-            help=f"limit for each figure, in units of about a microsecond: {QUICK_WORK:,} by default,"
-            f" {LONG_WORK:,} with --figure"
-        ),
-    ] = None,
-    plugin: PluginFlag = None,
-    json: JsonFlag = False,
-) -> int:
+@dataclass
+class GraphCommand(PluginCommand):
     """Print the properties of a network as a graph, and draw it.
 
     Properties: size, degrees, distances, girth, connectivity, symmetry and digest.
@@ -78,27 +46,66 @@ def graph(  # noqa: PLR0913  # its flags
       coordinator graph star:4 --picture star.svg --figure extra_connectivity --figure component_connectivity:6
       coordinator graph cluster.graphml --relabel --time-limit 60 --json
     """
-    if not 0 < time_limit <= DAY:
-        raise ScenarioError("time_limit", time_limit, "more than 0, at most 86400 seconds")
-    load_plugins(plugin or ())
-    topology = _network(network, relabel=relabel, merge_links=merge_links)
-    if picture is not None:
-        about = (topology.title, f"Made by: coordinator graph {quote(network)} --picture {quote(str(picture))}")
-        Picture(draw_network(topology), topology.title, about=about).save(picture, field="picture")
-    figures = evaluate(topology, figure or (), work)
-    values = {} if figure and not json else GraphProperties(topology, _clock(time_limit), time_limit).record()
-    if json:
-        print_json({**record(topology, values, picture), "figures": [each.record() for each in figures]})
+
+    network: Annotated[
+        str, Parameter(help="network, such as star:5, or a file: .graphml .gml .json .g6 .s6 .edges .topo")
+    ]
+    _: KW_ONLY
+    relabel: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="call the nodes of a file by their ranks")
+    ] = False
+    merge_links: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="make one link of parallel links of a file; rates add")
+    ] = False
+    time_limit: Annotated[
+        float, Parameter(help="seconds for each property that no formula gives; the others are always printed")
+    ] = 10.0
+    picture: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="draw the network into this file, .svg, .png or .tex (TikZ)")
+    ] = None
+    figure: Annotated[
+        list[str] | None,
+        Parameter(
+            help="print only this figure of fault tolerance, such as extra_connectivity:4, or all of them (repeatable)",
+            negative=(),
+        ),
+    ] = None
+    work: Annotated[
+        float | None,
+        Parameter(
+            help=f"limit for each figure, in units of about a microsecond: {QUICK_WORK:,} by default,"
+            f" {LONG_WORK:,} with --figure"
+        ),
+    ] = None
+
+    def __call__(self) -> int:
+        if not 0 < self.time_limit <= DAY:
+            raise ScenarioError("time_limit", self.time_limit, "more than 0, at most 86400 seconds")
+        topology = _network(self.network, relabel=self.relabel, merge_links=self.merge_links)
+        if self.picture is not None:
+            about = (
+                topology.title,
+                f"Made by: coordinator graph {quote(self.network)} --picture {quote(str(self.picture))}",
+            )
+            Picture(draw_network(topology), topology.title, about=about).save(self.picture, field="picture")
+        figures = evaluate(topology, self.figure or (), self.work)
+        values = (
+            {}
+            if self.figure and not self.json
+            else GraphProperties(topology, _clock(self.time_limit), self.time_limit).record()
+        )
+        if self.json:
+            print_json({**record(topology, values, self.picture), "figures": [each.record() for each in figures]})
+            return 0
+        if not self.figure:
+            show_properties(topology, values)
+            for remark in topology.remarks:
+                say(remark)
+        # Connectivity is a property, and a figure with a closed form: in print once is enough.
+        show_figures([each for each in figures if each.figure not in values], counts=bool(self.figure))
+        if self.picture is not None:
+            say(f"wrote picture: {self.picture}")
         return 0
-    if not figure:
-        show_properties(topology, values)
-        for remark in topology.remarks:
-            say(remark)
-    # Connectivity is a property, and a figure with a closed form: in print once is enough.
-    show_figures([each for each in figures if each.figure not in values], counts=bool(figure))
-    if picture is not None:
-        say(f"wrote picture: {picture}")
-    return 0
 
 
 def _network(network: str, **reading: Unpack[Reading]) -> Topology:
@@ -206,4 +213,4 @@ def _shown(name: str, value: Known | InvariantValue) -> object:
     return value
 
 
-graph_command = as_command(graph)
+graph_command = as_command(GraphCommand, "graph")

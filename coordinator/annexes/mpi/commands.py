@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,15 +13,13 @@ from coordinator.annexes.mpi.api import save_calls
 from coordinator.annexes.mpi.judge import MOST_RANKS, ROOTED, JudgeSettings, MpiJudgement, judge
 from coordinator.annexes.mpi.library import dropped_settings
 from coordinator.annexes.mpi.orders import OrderVerdict
-from coordinator.annexes.mpi.program_run import ProgramTraffic, measure_program
+from coordinator.annexes.mpi.program_run import measure_program
 from coordinator.annexes.mpi.relations import relation_of
 from coordinator.annexes.mpi.rules.base import ELEMENT_BYTES
 from coordinator.annexes.mpi.traffic import summary_rows
 from coordinator.annexes.mpi.traffic_command import (
     CALLS,
-    OutFlag,
-    PlacementFlag,
-    TopologyFlag,
+    TrafficOutput,
     collectives_of,
     cost_on,
     names_of,
@@ -33,9 +32,7 @@ from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import seconds_from
-from coordinator.cli.output import JsonFlag, PluginFlag, as_command
-from coordinator.scenario.networks import load_topology
-from coordinator.scenario.plugins import load_plugins
+from coordinator.cli.output import PluginCommand, as_command
 from emunode.errors import ScenarioError
 from emunode.terminal import plural, say
 from emunode.topologies.base import Topology
@@ -46,71 +43,8 @@ DEFAULT_RANKS = "5,8"
 NUMBERS = re.compile(r"(\d{1,9})(?:(?:\.\.|-)(\d{1,9}))?", re.ASCII)
 
 
-def judge_mpi(  # noqa: PLR0913  # its flags
-    *,
-    collective: Annotated[
-        str,
-        Parameter(group=CALLS, help="collectives, separated by commas, such as allreduce; all: every one with rules"),
-    ] = "allreduce",
-    algorithm: Annotated[
-        str, Parameter(group=CALLS, help="names or numbers of the library, separated by commas; auto: its own choice")
-    ] = "all",
-    ranks: Annotated[
-        str, Parameter(group=CALLS, help=f"numbers of ranks up to {MOST_RANKS}, such as 5,8 or 2..12")
-    ] = DEFAULT_RANKS,
-    bytes: Annotated[  # noqa: A002  # the flag
-        str,
-        Parameter(
-            group=CALLS,
-            help="sizes, separated by commas: of the vector (bcast, reduce, allreduce, reduce-scatter), else of a block",
-        ),
-    ] = "1000",
-    root: Annotated[str, Parameter(group=CALLS, help="ranks where rooted collectives begin or end")] = "0",
-    segment: Annotated[str, Parameter(group=CALLS, help="segment sizes in bytes; 0: none")] = "0",
-    order: Annotated[
-        bool,
-        Parameter(
-            negative=(),
-            show_default=False,
-            group=CALLS,
-            help="also judge the order of operations: the same bits on all ranks, and rank order of operations that do not "
-            "commute",
-        ),
-    ] = False,
-    program: Annotated[
-        str | None,
-        Parameter(
-            group=PROGRAM,
-            help="run this MPI program in place of calls, such as 'python train.py', and show its traffic",
-        ),
-    ] = None,
-    plugin: PluginFlag = None,
-    topology: TopologyFlag = None,
-    placement: PlacementFlag = "in-order",
-    out: OutFlag = None,
-    mpirun: Annotated[
-        Path | None,
-        Parameter(group=LIBRARY, help="the mpirun of another Open MPI or MPICH; default: beside this Python"),
-    ] = None,
-    open_ports: Annotated[
-        bool,
-        Parameter(
-            negative=(),
-            show_default=False,
-            group=LIBRARY,
-            help="where no network namespace is allowed, run in the network of this machine, where mpirun listens on all "
-            "addresses",
-        ),
-    ] = False,
-    time_limit: Annotated[
-        str,
-        Parameter(
-            group=LIBRARY,
-            help="time without progress before a start of the library is ended; of --program, its whole time",
-        ),
-    ] = "60s",
-    json: JsonFlag = False,
-) -> int:
+@dataclass(kw_only=True)
+class MpiCommand(TrafficOutput, PluginCommand):
     """Judge the collectives of the MPI library on this machine: who sent how much to whom.
 
     The library runs here, by mpirun, with its messages counted. Pairs, messages and bytes of each call are compared with
@@ -121,70 +55,126 @@ def judge_mpi(  # noqa: PLR0913  # its flags
       coordinator judge mpi --collective allreduce --algorithm ring --ranks 2..12
       coordinator judge mpi --collective all --ranks 5,8 --bytes 8,1000
     """
-    load_plugins(plugin or ())
-    network = None if topology is None else load_topology(topology)
-    if program is not None:
-        numbers = _numbers("ranks", ranks)[: 1 if ranks == DEFAULT_RANKS else None]
+
+    collective: Annotated[
+        str,
+        Parameter(group=CALLS, help="collectives, separated by commas, such as allreduce; all: every one with rules"),
+    ] = "allreduce"
+    algorithm: Annotated[
+        str, Parameter(group=CALLS, help="names or numbers of the library, separated by commas; auto: its own choice")
+    ] = "all"
+    ranks: Annotated[str, Parameter(group=CALLS, help=f"numbers of ranks up to {MOST_RANKS}, such as 5,8 or 2..12")] = (
+        DEFAULT_RANKS
+    )
+    bytes: Annotated[  # the flag
+        str,
+        Parameter(
+            group=CALLS,
+            help="sizes, separated by commas: of the vector (bcast, reduce, allreduce, reduce-scatter), else of a block",
+        ),
+    ] = "1000"
+    root: Annotated[str, Parameter(group=CALLS, help="ranks where rooted collectives begin or end")] = "0"
+    segment: Annotated[str, Parameter(group=CALLS, help="segment sizes in bytes; 0: none")] = "0"
+    order: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            group=CALLS,
+            help="also judge the order of operations: the same bits on all ranks, and rank order of operations that do not "
+            "commute",
+        ),
+    ] = False
+    program: Annotated[
+        str | None,
+        Parameter(
+            group=PROGRAM,
+            help="run this MPI program in place of calls, such as 'python train.py', and show its traffic",
+        ),
+    ] = None
+    mpirun: Annotated[
+        Path | None,
+        Parameter(group=LIBRARY, help="the mpirun of another Open MPI or MPICH; default: beside this Python"),
+    ] = None
+    open_ports: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            group=LIBRARY,
+            help="where no network namespace is allowed, run in the network of this machine, where mpirun listens on all "
+            "addresses",
+        ),
+    ] = False
+    time_limit: Annotated[
+        str,
+        Parameter(
+            group=LIBRARY,
+            help="time without progress before a start of the library is ended; of --program, its whole time",
+        ),
+    ] = "60s"
+
+    def __call__(self) -> int:
+        network = self.network()
+        if self.program is not None:
+            return self._show_program(self.program, network)
+        settings = JudgeSettings(
+            collectives=collectives_of(self.collective),
+            algorithms=[] if self.algorithm == "all" else names_of("algorithm", self.algorithm),
+            ranks=_numbers("ranks", self.ranks),
+            sizes=_numbers("bytes", self.bytes),
+            roots=_numbers("root", self.root),
+            segments=_numbers("segment", self.segment),
+            order=self.order,
+            mpirun=self.mpirun,
+            open_ports=self.open_ports,
+            time_limit=seconds_from("time-limit", self.time_limit),
+        )
+        with on_stderr("judge") as progress:
+            judgement = judge(settings, lambda done, total: progress("numbers of ranks", done, total))
+        placed = [] if network is None else _placed(judgement.verdicts, network, self.placement)
+        saved = [] if self.out is None else save_calls(judgement, self.out)
+        if self.json:
+            print_json({**judgement.record(), "placed": placed, "runs": [str(path) for path in saved]})
+        else:
+            _show(judgement, placed, saved)
+        return judgement.exit_status
+
+    def _show_program(self, program: str, network: Topology | None) -> int:
+        """Print the traffic of a program. Nothing is judged; without traffic the status is 3."""
+        numbers = _numbers("ranks", self.ranks)[: 1 if self.ranks == DEFAULT_RANKS else None]
         if len(numbers) != 1:
-            raise ScenarioError("ranks", ranks, "one number of ranks for --program")
+            raise ScenarioError("ranks", self.ranks, "one number of ranks for --program")
         found = measure_program(
             program,
             numbers[0],
-            mpirun,
-            open_ports=open_ports,
-            time_limit=seconds_from("time-limit", time_limit),
+            self.mpirun,
+            open_ports=self.open_ports,
+            time_limit=seconds_from("time-limit", self.time_limit),
             echo=lambda text: say(text, err=True, end="", flush=True),
         )
         _say_dropped(dropped_settings())
-        return _show_program(found, network, placement, out, as_json=json)
-    settings = JudgeSettings(
-        collectives=collectives_of(collective),
-        algorithms=[] if algorithm == "all" else names_of("algorithm", algorithm),
-        ranks=_numbers("ranks", ranks),
-        sizes=_numbers("bytes", bytes),
-        roots=_numbers("root", root),
-        segments=_numbers("segment", segment),
-        order=order,
-        mpirun=mpirun,
-        open_ports=open_ports,
-        time_limit=seconds_from("time-limit", time_limit),
-    )
-    with on_stderr("judge") as progress:
-        judgement = judge(settings, lambda done, total: progress("numbers of ranks", done, total))
-    placed = [] if network is None else _placed(judgement.verdicts, network, placement)
-    saved = [] if out is None else save_calls(judgement, out)
-    if json:
-        print_json({**judgement.record(), "placed": placed, "runs": [str(path) for path in saved]})
-    else:
-        _show(judgement, placed, saved)
-    return judgement.exit_status
+        table = found.table
+        if table is None:
+            if self.json:
+                print_json({"program": found.program, "verdict": "undecided", "reason": found.reason})
+            else:
+                say(f"undecided: {found.reason}")
+            return 3
+        placed = self.placed(network, table)
+        origin = f"the program {found.program!r}, by pml_monitoring"
+        saved = None if self.out is None else save_traffic(table, origin, None, self.out)
+        if self.json:
+            rows = list(summary_rows(table))
+            print_json({"program": found.program, "ranks": table.ranks, "traffic": rows, "placed": placed})
+        else:
+            show_traffic(table, placed, saved)
+        return 0
 
 
 def _say_dropped(settings: Sequence[str]) -> None:
     if settings:
         say(f"note: settings of the environment do not reach the library: {', '.join(settings)}", err=True)
-
-
-def _show_program(
-    found: ProgramTraffic, network: Topology | None, placement: str, out: Path | None, *, as_json: bool
-) -> int:
-    """Print the traffic of a program. Nothing is judged; without traffic the status is 3."""
-    if found.table is None:
-        if as_json:
-            print_json({"program": found.program, "verdict": "undecided", "reason": found.reason})
-        else:
-            say(f"undecided: {found.reason}")
-        return 3
-    table = found.table
-    placed = [] if network is None else [{"collective": "all", **cost_on(network, table.ranks, table.total, placement)}]
-    origin = f"the program {found.program!r}, by pml_monitoring"
-    saved = None if out is None else save_traffic(table, origin, None, out)
-    if as_json:
-        rows = list(summary_rows(table))
-        print_json({"program": found.program, "ranks": table.ranks, "traffic": rows, "placed": placed})
-    else:
-        show_traffic(table, placed, saved)
-    return 0
 
 
 def _placed(verdicts: Sequence[CallVerdict], network: Topology, placement: str) -> list[Mapping[str, object]]:
@@ -298,4 +288,4 @@ def _relations(verdicts: Sequence[CallVerdict]) -> Iterator[str]:
             yield f"{collective} {algorithm} against this bench: {relation}"
 
 
-mpi_command = as_command(judge_mpi, "mpi")
+mpi_command = as_command(MpiCommand, "mpi")

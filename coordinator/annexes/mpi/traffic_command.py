@@ -1,6 +1,7 @@
 """`coordinator judge traffic`, and the output of traffic that `judge mpi` shares."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from coordinator.annexes.mpi.traffic import TrafficTable, read_traffic, summary_
 from coordinator.annexes.mpi.verdicts import CallVerdict, judge_counts
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command
+from coordinator.cli.output import OUTPUT, Command, as_command
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.networks import load_topology
 from emunode.errors import ScenarioError
@@ -26,40 +27,37 @@ CALLS = Group("Calls", sort_key=0)
 PLACE = Group("Cost on a network", sort_key=3)
 BENCH_NAMES = {"broadcast": "bcast"}
 """Collectives in this bench with another name in MPI."""
-TopologyFlag = Annotated[
-    str | None,
-    Parameter(group=PLACE, help="what the traffic would cost on the links of this network, such as torus:4x4"),
-]
-PlacementFlag = Annotated[
-    str, Parameter(group=PLACE, help="node of each rank: in-order, random:SEED, or labels separated by semicolons")
-]
-OutFlag = Annotated[
-    Path | None,
-    Parameter(group=OUTPUT, help="folder for run directories that report, compare, export and verify read"),
-]
 
 
-def judge_traffic(  # noqa: PLR0913  # its flags
-    file: Annotated[
-        Path, Parameter(help="table in CSV with the columns source, target, messages, bytes, and perhaps collective")
-    ],
-    *,
-    collective: Annotated[
+@dataclass(kw_only=True)
+class TrafficOutput(Command):
+    """A command that shows traffic: its cost on a network, and run directories."""
+
+    topology: Annotated[
         str | None,
-        Parameter(group=CALLS, help="compare with the rule of this collective of Open MPI; needs --algorithm"),
-    ] = None,
-    algorithm: Annotated[str | None, Parameter(group=CALLS, help="name of its algorithm, such as ring")] = None,
-    bytes: Annotated[int, Parameter(group=CALLS, help="size of the vector or block in bytes")] = 1000,  # noqa: A002
-    root: Annotated[int, Parameter(group=CALLS, help="rank where a rooted collective begins or ends")] = 0,
-    segment: Annotated[int, Parameter(group=CALLS, help="segment size in bytes; 0: none")] = 0,
-    ranks: Annotated[
-        int | None, Parameter(group=CALLS, help="number of ranks; default: up to the highest rank in the file")
-    ] = None,
-    topology: TopologyFlag = None,
-    placement: PlacementFlag = "in-order",
-    out: OutFlag = None,
-    json: JsonFlag = False,
-) -> int:
+        Parameter(group=PLACE, help="what the traffic would cost on the links of this network, such as torus:4x4"),
+    ] = None
+    placement: Annotated[
+        str, Parameter(group=PLACE, help="node of each rank: in-order, random:SEED, or labels separated by semicolons")
+    ] = "in-order"
+    out: Annotated[
+        Path | None,
+        Parameter(group=OUTPUT, help="folder for run directories that report, compare, export and verify read"),
+    ] = None
+
+    def network(self) -> Topology | None:
+        """Return the network that traffic is placed on."""
+        return None if self.topology is None else load_topology(self.topology)
+
+    def placed(self, network: Topology | None, table: TrafficTable) -> list[Mapping[str, object]]:
+        """Return the cost of all traffic together."""
+        if network is None:
+            return []
+        return [{"collective": "all", **cost_on(network, table.ranks, table.total, self.placement)}]
+
+
+@dataclass
+class TrafficCommand(TrafficOutput):
     """Show a table of traffic that another tool measured, and compare it with a rule.
 
     The rows of one collective are added up. With --algorithm, the messages of the rows of --collective are compared with the
@@ -69,29 +67,46 @@ def judge_traffic(  # noqa: PLR0913  # its flags
       coordinator judge traffic dump.csv --topology torus:4x4
       coordinator judge traffic dump.csv --collective allreduce --algorithm ring --bytes 4096
     """
-    network = None if topology is None else load_topology(topology)
-    table = read_traffic(file, ranks)
-    verdict = None
-    if algorithm is not None or collective is not None:
-        verdict = _judge_table(table, collective, algorithm, (bytes, root, segment))
-    placed = [] if network is None else [{"collective": "all", **cost_on(network, table.ranks, table.total, placement)}]
-    saved = None if out is None else save_traffic(table, f"the file {file.name}", verdict, out)
-    status = 0 if verdict is None else EXIT_STATUS[verdict.verdict]
-    if json:
-        judged = None if verdict is None else verdict.record()
-        rows = list(summary_rows(table))
-        print_json(
-            {"ranks": table.ranks, "traffic": rows, "judged": judged, "placed": placed, "out": saved and str(saved)}
-        )
+
+    file: Annotated[
+        Path, Parameter(help="table in CSV with the columns source, target, messages, bytes, and perhaps collective")
+    ]
+    _: KW_ONLY
+    collective: Annotated[
+        str | None,
+        Parameter(group=CALLS, help="compare with the rule of this collective of Open MPI; needs --algorithm"),
+    ] = None
+    algorithm: Annotated[str | None, Parameter(group=CALLS, help="name of its algorithm, such as ring")] = None
+    bytes: Annotated[int, Parameter(group=CALLS, help="size of the vector or block in bytes")] = 1000
+    root: Annotated[int, Parameter(group=CALLS, help="rank where a rooted collective begins or ends")] = 0
+    segment: Annotated[int, Parameter(group=CALLS, help="segment size in bytes; 0: none")] = 0
+    ranks: Annotated[
+        int | None, Parameter(group=CALLS, help="number of ranks; default: up to the highest rank in the file")
+    ] = None
+
+    def __call__(self) -> int:
+        network = self.network()
+        table = read_traffic(self.file, self.ranks)
+        verdict = None
+        if self.algorithm is not None or self.collective is not None:
+            verdict = _judge_table(table, self.collective, self.algorithm, (self.bytes, self.root, self.segment))
+        placed = self.placed(network, table)
+        saved = None if self.out is None else save_traffic(table, f"the file {self.file.name}", verdict, self.out)
+        status = 0 if verdict is None else EXIT_STATUS[verdict.verdict]
+        if self.json:
+            judged = None if verdict is None else verdict.record()
+            rows = list(summary_rows(table))
+            print_json(
+                {"ranks": table.ranks, "traffic": rows, "judged": judged, "placed": placed, "out": saved and str(saved)}
+            )
+            return status
+        show_traffic(table, placed, saved)
+        if verdict is None:
+            say("nothing was judged: --collective and --algorithm name a rule")
+        else:
+            text = f"verdict: {render.verdict_text(verdict.verdict)}"
+            render.console().print(text + (f"   ({escape(verdict.reason)})" if verdict.reason else ""), wrap=True)
         return status
-    console = render.console()
-    show_traffic(table, placed, saved)
-    if verdict is None:
-        say("nothing was judged: --collective and --algorithm name a rule")
-    else:
-        text = f"verdict: {render.verdict_text(verdict.verdict)}"
-        console.print(text + (f"   ({escape(verdict.reason)})" if verdict.reason else ""), wrap=True)
-    return status
 
 
 def _judge_table(
@@ -164,4 +179,4 @@ def names_of(field: str, text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-traffic_command = as_command(judge_traffic, "traffic")
+traffic_command = as_command(TrafficCommand, "traffic")

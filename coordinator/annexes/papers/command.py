@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,34 +17,15 @@ from coordinator.annexes.papers.run_store import FOLDER
 from coordinator.annexes.papers.tables import verdict_of
 from coordinator.api.progress import on_stderr
 from coordinator.cli.documents import print_json
-from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
+from coordinator.cli.output import OUTPUT, PluginCommand, as_command
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.results.claims import EXIT_STATUS
-from coordinator.scenario.plugins import load_plugins
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.terminal import say
 
 
-def reproduce(
-    name: Annotated[str | None, Parameter(help="reproduction to run; without it, they are listed")] = None,
-    *,
-    all: Annotated[bool, Parameter(negative=(), show_default=False, help="run every reproduction")] = False,  # noqa: A002
-    n: Annotated[int | None, Parameter(help="only this size of the network; default: every size in the tables")] = None,
-    out: Annotated[
-        Path | None,
-        Parameter(
-            group=OUTPUT,
-            help="folder for one page with tables and figures, and each table as CSV; continues an interrupted call",
-        ),
-    ] = None,
-    list: Annotated[  # noqa: A002
-        bool,
-        Parameter(negative=(), show_default=False, help="list the statements of the papers that are not reproduced"),
-    ] = False,
-    minutes: Annotated[float, Parameter(help="start no further run after this time")] = 60.0,
-    plugin: PluginFlag = None,
-    json: JsonFlag = False,
-) -> int:
+@dataclass
+class ReproduceCommand(PluginCommand):
     """Re-run a paper's experiments: published, predicted and measured values.
 
     Without NAME or --all, list the reproductions and how long each takes; with --list, what they leave out. The exit status
@@ -53,26 +35,44 @@ def reproduce(
       coordinator reproduce --list
       coordinator reproduce tseng-sheu-1997 --n 4 --out paper
     """
-    load_plugins(plugin or ())
-    if list:
-        if n is not None or out is not None:
-            raise ScenarioError("list", None, "--list runs nothing; leave --n and --out out")
-        listed = REPRODUCTIONS.values() if name is None else [find_reproduction(name)]
-        print_rows("not reproduced", [_left_out(row) for about in listed for row in about.left_out], json)
-        return 0
-    if all and name is not None:
-        raise ScenarioError("reproduce", name, "give a name or --all, not both")
-    if not all and name is None:
-        if n is not None or out is not None:
-            raise ScenarioError("reproduce", None, f"give --all, or one of {', '.join(REPRODUCTIONS)}")
-        print_rows("reproduce", [_summary(about) for about in REPRODUCTIONS.values()], json)
-        return 0
-    if not minutes > 0:
-        raise ScenarioError("minutes", minutes, "a number above 0")
-    if all and n is not None:
-        raise ScenarioError("n", n, "--all covers every size; leave --n out, or name one reproduction")
-    chosen = [find_reproduction(name)] if name is not None else [*REPRODUCTIONS.values()]
-    return _reproduce([(about, about.over(n)) for about in chosen], out, minutes, as_json=json)
+
+    name: Annotated[str | None, Parameter(help="reproduction to run; without it, they are listed")] = None
+    _: KW_ONLY
+    all: Annotated[bool, Parameter(negative=(), show_default=False, help="run every reproduction")] = False
+    n: Annotated[int | None, Parameter(help="only this size of the network; default: every size in the tables")] = None
+    out: Annotated[
+        Path | None,
+        Parameter(
+            group=OUTPUT,
+            help="folder for one page with tables and figures, and each table as CSV; continues an interrupted call",
+        ),
+    ] = None
+    list: Annotated[
+        bool,
+        Parameter(negative=(), show_default=False, help="list the statements of the papers that are not reproduced"),
+    ] = False
+    minutes: Annotated[float, Parameter(help="start no further run after this time")] = 60.0
+
+    def __call__(self) -> int:
+        if self.list:
+            if self.n is not None or self.out is not None:
+                raise ScenarioError("list", None, "--list runs nothing; leave --n and --out out")
+            listed = REPRODUCTIONS.values() if self.name is None else [find_reproduction(self.name)]
+            print_rows("not reproduced", [_left_out(row) for about in listed for row in about.left_out], self.json)
+            return 0
+        if self.all and self.name is not None:
+            raise ScenarioError("reproduce", self.name, "give a name or --all, not both")
+        if not self.all and self.name is None:
+            if self.n is not None or self.out is not None:
+                raise ScenarioError("reproduce", None, f"give --all, or one of {', '.join(REPRODUCTIONS)}")
+            print_rows("reproduce", [_summary(about) for about in REPRODUCTIONS.values()], self.json)
+            return 0
+        if not self.minutes > 0:
+            raise ScenarioError("minutes", self.minutes, "a number above 0")
+        if self.all and self.n is not None:
+            raise ScenarioError("n", self.n, "--all covers every size; leave --n out, or name one reproduction")
+        chosen = [find_reproduction(self.name)] if self.name is not None else [*REPRODUCTIONS.values()]
+        return _reproduce([(about, about.over(self.n)) for about in chosen], self.out, self.minutes, as_json=self.json)
 
 
 def _summary(about: Reproduction) -> dict[str, object]:
@@ -144,4 +144,4 @@ def show_summary(done: Reproductions, seconds: float) -> None:
         say(f"{done.files[0]}, and {len(done.files) - 1:,} tables as CSV beside it")
 
 
-reproduce_command = as_command(reproduce)
+reproduce_command = as_command(ReproduceCommand, "reproduce")

@@ -1,6 +1,7 @@
 """`coordinator certify`."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
 from coordinator.cli.options import ScenarioFile
-from coordinator.cli.output import OUTPUT, JsonFlag, as_command
+from coordinator.cli.output import OUTPUT, Command, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
@@ -23,63 +24,8 @@ from emunode.errors import ScenarioError
 from emunode.terminal import plural, say
 
 
-def certify(  # noqa: PLR0913  # its flags
-    scenario: ScenarioFile = None,
-    *,
-    flags: TrialFlags = None,
-    faults: Annotated[
-        list[str] | None,
-        Parameter(
-            metavar="SETS",
-            help="sets of faults: nodes<=2, links<=2, 'nodes<=1;links<=1' or any<=2 (repeatable); "
-            "default: the faults of the scenario",
-            negative=(),
-        ),
-    ] = None,
-    sample: Annotated[
-        int | None,
-        Parameter(
-            help="run all sets in memory, then run on --driver those that leave one copy, and this many of the others"
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        Parameter(
-            help="cuts: prove by the smallest sets of faults that meet all paths; runs: run every set; auto: cuts where "
-            "the paths of the algorithm decide, else runs"
-        ),
-    ] = "auto",
-    engine: Annotated[
-        Engine | None,
-        Parameter(
-            help="how sets are run: messages; exact, for deliveries without messages, and no other claims; auto "
-            "(default): exact for many sets in memory, wherever possible, with a sample that is run again with messages"
-        ),
-    ] = None,
-    workers: WorkersFlag = None,
-    every_order: Annotated[
-        bool,
-        Parameter(
-            negative=(),
-            show_default=False,
-            help="run every order of arrivals, orders and reports that hosts allow, or under the timed clock of the events "
-            "of equal times, of at most eight nodes, in place of sets of faults: holds if there is one journal; "
-            "--ranks-per-host sets the hosts, by default one process for each node",
-        ),
-    ] = False,
-    executions: Annotated[
-        int | None, Parameter(help="most executions of --every-order (undecided beyond); default: 100000")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Parameter(
-            group=OUTPUT,
-            help="file for the certificate, such as certificate.json, which `coordinator verify` checks; or for the "
-            "scenario of a counterexample, such as counterexample.toml; or for the order that deviates, such as order.json",
-        ),
-    ] = None,
-    json: JsonFlag = False,
-) -> int:
+@dataclass
+class CertifyCommand(Command):
     """Decide every set of faults up to symmetry, or find a smallest counterexample.
 
     The verdict is `holds` if every healthy node receives everything that is due, under every set of faults.
@@ -89,32 +35,91 @@ def certify(  # noqa: PLR0913  # its flags
           --faults 'nodes<=2'
       coordinator certify counterexample.toml
     """
-    base = make_scenario({**TRIAL_DEFAULTS, **values_from(scenario, flags)})
-    if executions is not None and not every_order:
-        raise ScenarioError("executions", executions, "it bounds --every-order; give that too")
-    if every_order:
-        if faults or sample is not None or engine or workers or method != "auto":
-            raise ScenarioError(
-                "every_order",
-                None,
-                "it takes a scenario with its --fault, --executions and --out, and no other flag of certify",
+
+    scenario: ScenarioFile = None
+    _: KW_ONLY
+    flags: TrialFlags = None
+    faults: Annotated[
+        list[str] | None,
+        Parameter(
+            metavar="SETS",
+            help="sets of faults: nodes<=2, links<=2, 'nodes<=1;links<=1' or any<=2 (repeatable); "
+            "default: the faults of the scenario",
+            negative=(),
+        ),
+    ] = None
+    sample: Annotated[
+        int | None,
+        Parameter(
+            help="run all sets in memory, then run on --driver those that leave one copy, and this many of the others"
+        ),
+    ] = None
+    method: Annotated[
+        str,
+        Parameter(
+            help="cuts: prove by the smallest sets of faults that meet all paths; runs: run every set; auto: cuts where "
+            "the paths of the algorithm decide, else runs"
+        ),
+    ] = "auto"
+    engine: Annotated[
+        Engine | None,
+        Parameter(
+            help="how sets are run: messages; exact, for deliveries without messages, and no other claims; auto "
+            "(default): exact for many sets in memory, wherever possible, with a sample that is run again with messages"
+        ),
+    ] = None
+    workers: WorkersFlag = None
+    every_order: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="run every order of arrivals, orders and reports that hosts allow, or under the timed clock of the events "
+            "of equal times, of at most eight nodes, in place of sets of faults: holds if there is one journal; "
+            "--ranks-per-host sets the hosts, by default one process for each node",
+        ),
+    ] = False
+    executions: Annotated[
+        int | None, Parameter(help="most executions of --every-order (undecided beyond); default: 100000")
+    ] = None
+    out: Annotated[
+        Path | None,
+        Parameter(
+            group=OUTPUT,
+            help="file for the certificate, such as certificate.json, which `coordinator verify` checks; or for the "
+            "scenario of a counterexample, such as counterexample.toml; or for the order that deviates, such as order.json",
+        ),
+    ] = None
+
+    def __call__(self) -> int:
+        base = make_scenario({**TRIAL_DEFAULTS, **values_from(self.scenario, self.flags)})
+        if self.executions is not None and not self.every_order:
+            raise ScenarioError("executions", self.executions, "it bounds --every-order; give that too")
+        if self.every_order:
+            if self.faults or self.sample is not None or self.engine or self.workers or self.method != "auto":
+                raise ScenarioError(
+                    "every_order",
+                    None,
+                    "it takes a scenario with its --fault, --executions and --out, and no other flag of certify",
+                )
+            status: int = annex_function("certify --every-order")(base, self.executions, self.out, as_json=self.json)
+            return status
+        with on_stderr("certify") as progress:
+            certificate = certify_scenario(
+                base, self.faults or [], self.sample, self.workers, progress, self.method, self.engine or "auto"
             )
-        status: int = annex_function("certify --every-order")(base, executions, out, as_json=json)
-        return status
-    with on_stderr("certify") as progress:
-        certificate = certify_scenario(base, faults or [], sample, workers, progress, method, engine or "auto")
-    path = None
-    if certificate.counterexample is not None and faults:
-        path = Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
-        path = out if out is not None and out.suffix != ".json" else path
-        certificate.save_counterexample(path)
-    if out is not None and out.suffix == ".json" and not certificate.interrupted:
-        certificate.save(out)
-    if json:
-        print_json(record(certificate, path))
-    else:
-        show_certificate(certificate, path)
-    return 130 if certificate.interrupted else certificate.exit_status
+        path = None
+        if certificate.counterexample is not None and self.faults:
+            path = Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
+            path = self.out if self.out is not None and self.out.suffix != ".json" else path
+            certificate.save_counterexample(path)
+        if self.out is not None and self.out.suffix == ".json" and not certificate.interrupted:
+            certificate.save(self.out)
+        if self.json:
+            print_json(record(certificate, path))
+        else:
+            show_certificate(certificate, path)
+        return 130 if certificate.interrupted else certificate.exit_status
 
 
 def _symmetries(count: int) -> str:
@@ -179,4 +184,4 @@ def _counterexample_lines(certificate: Certificate, path: Path | None) -> Iterat
         yield f"history different from memory under: {', '.join(certificate.different)}"
 
 
-certify_command = as_command(certify)
+certify_command = as_command(CertifyCommand, "certify")

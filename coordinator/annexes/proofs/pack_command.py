@@ -35,7 +35,7 @@ def pack(
       coordinator pack runs/star-4-broadcast-edt run.zip
       coordinator pack certificate.json certificate.zip
     """
-    load_plugins(plugin or ())
+    load_plugins(plugin)
     if run.is_file():
         pack_certificate(run, file)
     else:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.markup import escape
 
@@ -40,10 +40,10 @@ STYLES: Mapping[FileVerdict, str] = {
 class ScheduleChecks:
     """The network, the limits and the faults that schedules are checked with, and the kind of output."""
 
-    topologies: Sequence[str] = ()
-    capacity: int | None = None
+    topology: Sequence[str] = ()
+    link_capacity: int | None = None
     root: int = 0
-    faults: Sequence[str] = ()
+    fault: Sequence[str] = ()
     """Outages to follow thread blocks under."""
     brief: bool = False
     claims: bool = False
@@ -51,40 +51,30 @@ class ScheduleChecks:
     as_json: bool = False
 
     def __post_init__(self) -> None:
-        if self.brief and (self.faults or self.claims):
-            flag = "--fault" if self.faults else "--claims"
+        if self.brief and (self.fault or self.claims):
+            flag = "--fault" if self.fault else "--claims"
             raise ScenarioError("brief", None, f"it counts files by verdict and has no room for {flag}: leave one out")
 
 
-def check_files(
-    paths: Sequence[Path],
-    topologies: Sequence[str],
-    capacity: int | None,
-    root: int,
-    faults: Sequence[str],
-    *,
-    brief: bool,
-    claims: bool,
-    as_json: bool,
-) -> int:
+def check_files(paths: Sequence[Path], **flags: Any) -> int:
     """Judge schedule files with the flags of `coordinator check`; return the exit status."""
-    return check_schedules(paths, ScheduleChecks(topologies, capacity, root, faults, brief, claims, as_json))
+    return check_schedules(paths, ScheduleChecks(**flags))
 
 
 def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
     """Judge schedule files and print one line for each, or a table of all; return the exit status."""
-    if len(checks.topologies) > 1:
-        raise ScenarioError("topology", checks.topologies[1], "schedules are checked on one network")
-    capacity = checks.capacity
+    if len(checks.topology) > 1:
+        raise ScenarioError("topology", checks.topology[1], "schedules are checked on one network")
+    capacity = checks.link_capacity
     if capacity is not None and capacity < 1:
         raise ScenarioError("link_capacity", capacity, "expected the chunks that a link carries in a step, 1 or more")
-    topology = load_topology(checks.topologies[0]) if checks.topologies else None
+    topology = load_topology(checks.topology[0]) if checks.topology else None
     rows, verdicts = [], []
     table: dict[tuple[str, str], Counter[str]] = {}
     reasons: dict[tuple[str, str], list[Path]] = {}
     for file in schedule_paths(paths):
         judged = judge_file(file, topology, capacity, checks.root)
-        stalled = _stalled(judged, topology, checks) if checks.faults else None
+        stalled = _stalled(judged, topology, checks) if checks.fault else None
         bounds = _bounds(judged, topology, checks) if checks.claims else None
         found = judged.judgement
         verdicts.append(found.verdict)
@@ -99,11 +89,7 @@ def check_schedules(paths: Sequence[Path], checks: ScheduleChecks) -> int:
                 kind = str(found.verdict), NUMBER.sub("#", found.reason)[:LONGEST_REASON]
                 reasons.setdefault(kind, []).append(file)
         else:
-            _show(judged)
-            if bounds is not None:
-                _show_claims(judged, bounds)
-            if stalled is not None:
-                _show_stalled(stalled, checks.faults)
+            _show(judged, bounds, stalled, checks.fault)
     status = status_of(verdicts)
     if checks.as_json:
         print_json({"schedules": rows, "exit_status": status})
@@ -122,7 +108,7 @@ def _stalled(judged: JudgedFile, topology: Topology | None, checks: ScheduleChec
     found = _on_network(judged, topology)
     if found is None:
         return None
-    return stalled_by(*found, checks.faults, checks.capacity)
+    return stalled_by(*found, checks.fault, checks.link_capacity)
 
 
 def _bounds(judged: JudgedFile, topology: Topology | None, checks: ScheduleChecks) -> Sequence[Claim]:
@@ -130,7 +116,7 @@ def _bounds(judged: JudgedFile, topology: Topology | None, checks: ScheduleCheck
     found = _on_network(judged, topology)
     if found is None:
         return ()
-    return bounds_of(*found, checks.capacity)
+    return bounds_of(*found, checks.link_capacity)
 
 
 def _record(bounds: Sequence[Claim]) -> dict[str, object]:
@@ -188,7 +174,10 @@ def _show_stalled(stalled: StalledRun, faults: Sequence[str]) -> None:
     say(f"  {text}")
 
 
-def _show(judged: JudgedFile) -> None:
+def _show(
+    judged: JudgedFile, bounds: Sequence[Claim] | None, stalled: StalledRun | None, faults: Sequence[str]
+) -> None:
+    """Print the verdict on a file, and what else was asked for."""
     found = judged.judgement
     facts = [f"{judged.format} {found.collective}".strip()]
     facts += [
@@ -206,3 +195,7 @@ def _show(judged: JudgedFile) -> None:
     render.console().print(f"{escape(str(judged.path))}: {verdict}: {escape(text)}")
     for note in found.notes:
         say(f"  note: {note}")
+    if bounds is not None:
+        _show_claims(judged, bounds)
+    if stalled is not None:
+        _show_stalled(stalled, faults)

@@ -16,7 +16,7 @@ from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.statistics import betting_interval, half_width, mean_interval, outside, sure_interval, wilson
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.tables import rows
-from coordinator.cli.campaign import make_grid
+from coordinator.cli.campaign import CampaignCommand
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import read_scenario
 from emunode.errors import ScenarioError
@@ -316,7 +316,7 @@ def test_impossible_prediction_is_always_excluded() -> None:
 def test_grid_of_the_documentation_is_valid() -> None:
     """The campaign whose figures docs/how-to/campaigns.md shows: six variants, nine points."""
     file = ROOT / "docs/how-to" / "delivery-star-5.toml"
-    grid = make_grid(read_scenario(file), [], None, None, None)
+    grid = CampaignCommand().grid_of(read_scenario(file))
     grid.check()
     names = [variant.name for variant in grid.variants]
     assert names == ["greedy-tree", "congestion2-trees", "edt x=1", "edt x=2", "edt x=3", "edt x=4"]

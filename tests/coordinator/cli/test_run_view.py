@@ -139,7 +139,7 @@ def test_when_it_is_shown(
         shown.append(observer)
         yield
 
-    monkeypatch.setattr(run_view, "run_view", record)
+    monkeypatch.setattr("coordinator.cli.execute.run_view", record)
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
     ended = call("run", *flags(**FLOOD), flag)
     assert (ended.status, len(shown)) == (0, viewed)
