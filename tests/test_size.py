@@ -22,13 +22,13 @@ from emunode.algorithms.base import Algorithm
 from tests.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 347_710,  # flags are fields of records, one node more each than parameters
-    "annexes": 162_090,  # flags are fields of records; the template of a panel lies in its annex
-    "tests": 373_900,  # an example for every public name is run
+    "core": 347_680,  # flags are fields of records, one node more each than parameters
+    "annexes": 162_290,  # each WHAT of `export` has a command, beside the flags for one version
+    "tests": 374_040,  # both forms of `coordinator export`, and an example for every public name, are run
     "scripts": 43_100,
     "modules of the core": 492,
     "late imports": 30,
-    "longest function of the command line": 93,
+    "longest function of the command line": 40,
     "members of Algorithm": 40,
     "hooks of Feature": 21,
     "fields of Scenario": 48,

@@ -46,6 +46,10 @@ BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
         "recognise schedule files",
         "packets as GOAL",
         "schedule files",
+        "coordinator export chakra",
+        "coordinator export forestcoll",
+        "coordinator export goal",
+        "coordinator export msccl",
     ),
     "numbers": (
         "--values",

@@ -317,4 +317,4 @@ def _interval(row: Row, column: str, prefix: str) -> str:
     return f"{value:.5f}" if low == high else f"{value:.4f}\n{low:.3f} to {high:.3f}"
 
 
-campaign_command = as_command(CampaignCommand, "campaign")
+campaign_command = as_command(CampaignCommand)

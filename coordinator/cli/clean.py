@@ -11,6 +11,7 @@ from emunode.errors import RunError
 from emunode.terminal import say
 
 
+@as_command
 def clean(
     *,
     everywhere: Annotated[bool, Parameter(help="also of runs in other folders: everything of this user")] = False,
@@ -47,6 +48,3 @@ def clean(
             say(f"{elsewhere} more in other folders: coordinator clean --everywhere --dry-run lists them")
     if problems:
         raise RunError("; ".join(problems))
-
-
-clean_command = as_command(clean)

@@ -46,6 +46,7 @@ class CompareOutput:
     out: Annotated[Path | None, Parameter(help="page of two runs: what differs, and both maps on one slider")] = None
 
 
+@as_command
 def compare_runs(
     *runs: RunArgument,
     plugin: PluginFlag = None,
@@ -121,6 +122,3 @@ def _cited(row: Mapping[str, object], sources: dict[str, int]) -> Mapping[str, o
 
 def _plain(value: Any) -> Any:
     return visible(value, lines=False) if isinstance(value, str) else value
-
-
-compare_command = as_command(compare_runs, "compare")

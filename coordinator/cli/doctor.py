@@ -216,6 +216,7 @@ def _containers() -> CheckResult:
         )
 
 
+@as_command
 def doctor(*, json: JsonFlag = False) -> int:
     """Check what this machine offers: limits, loopback, disk, clock, containers.
 
@@ -228,6 +229,3 @@ def doctor(*, json: JsonFlag = False) -> int:
     findings = examine()
     print_rows("doctor", [asdict(finding) for finding in findings], json)
     return 0 if all(finding.state != "problem" for finding in findings) else 4
-
-
-doctor_command = as_command(doctor)

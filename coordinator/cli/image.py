@@ -28,6 +28,7 @@ def container_files() -> Path:
     raise RunError(f"{package} has no files for containers; install the wheel, or use a source tree")
 
 
+@as_command
 def image(
     *,
     debian: Annotated[
@@ -65,6 +66,7 @@ def image(
     return 0
 
 
+@as_command
 def compose(
     file: Annotated[str, Parameter(help="compose.yaml, stack.yaml (for a swarm) or Dockerfile")] = "compose.yaml",
     *,
@@ -85,6 +87,3 @@ def compose(
     else:
         say(content, end="")
     return 0
-
-
-image_command, compose_command = as_command(image), as_command(compose)

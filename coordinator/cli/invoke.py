@@ -38,7 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
     try:
         if arguments:
-            for asked in (f"coordinator {arguments[0]}", *(word.partition("=")[0] for word in arguments)):
+            for asked in (
+                " ".join(["coordinator", *arguments[:2]]),
+                f"coordinator {arguments[0]}",
+                *(word.partition("=")[0] for word in arguments),
+            ):
                 require_installed(asked)
             if arguments[0] in WITH_OPTIONS:
                 load_named_plugins(arguments[1:])

@@ -41,6 +41,7 @@ TITLES = {
 """The tables of `list faults`, by the use of their rows."""
 
 
+@as_command
 class TopologiesCommand(PluginCommand):
     """List the families of networks, with the form of their names.
 
@@ -131,6 +132,7 @@ def _table_row(entry: RegisteredAlgorithm) -> dict[str, object]:
     }
 
 
+@as_command
 class FaultsCommand(PluginCommand):
     """List the kinds of fault and their syntax, and the sets of faults.
 
@@ -152,6 +154,7 @@ class FaultsCommand(PluginCommand):
             )
 
 
+@as_command
 class PlacementsCommand(PluginCommand):
     """List the placements: the nodes that share a host.
 
@@ -223,7 +226,4 @@ def show_algorithm(details: Mapping[str, Any]) -> None:
     render.show_claims(details["claims"])
 
 
-topologies_command = as_command(TopologiesCommand, "topologies")
-algorithms_command = as_command(AlgorithmsCommand, "algorithms")
-faults_command = as_command(FaultsCommand, "faults")
-placements_command = as_command(PlacementsCommand, "placements")
+algorithms_command = as_command(AlgorithmsCommand)

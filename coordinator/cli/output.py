@@ -1,5 +1,6 @@
 """Flags that several commands share."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import getdoc
@@ -91,9 +92,13 @@ class PluginCommand(Command):
         load_plugins(self.plugin)
 
 
-def as_command(function: Callable[..., object], name: str | None = None) -> App:
-    """Return a command whose help ends with the docstring of `function` after its first line: details and examples."""
+def as_command(function: Callable[..., object]) -> App:
+    """Return a command, named by the first word of the name of `function`.
+
+    Its help ends with the docstring after the first line: details and examples.
+    """
+    name = re.findall("[A-Z]?[a-z]+", function.__name__)[0].lower()
     _, _, rest = (getdoc(function) or "").partition("\n\n")
-    command = App(name=name or function.__name__, help_epilogue=rest, help_format="plaintext")
+    command = App(name=name, help_epilogue=rest, help_format="plaintext")
     command.default(function)
     return command

@@ -5,6 +5,7 @@ from coordinator.cli.output import JsonFlag, as_command
 from coordinator.cli.plan_output import print_plan
 
 
+@as_command
 def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: JsonFlag = False) -> int:
     """Print what a scenario needs and what theory predicts, without running it.
 
@@ -15,6 +16,3 @@ def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: Js
       coordinator plan scenario.toml --driver memory --json
     """
     return print_plan(scenario, flags, json)
-
-
-plan_command = as_command(plan)

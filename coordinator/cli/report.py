@@ -19,6 +19,7 @@ from emunode.errors import ScenarioError
 from emunode.terminal import say
 
 
+@as_command
 def report(
     run: RunArgument,
     *,
@@ -76,6 +77,3 @@ def page_of_run(run: Path | None) -> Path:
         except OSError as error:
             raise ScenarioError("run", str(run), f"its report cannot be written: {error.strerror}") from None
     return page
-
-
-report_command = as_command(report)

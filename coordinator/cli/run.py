@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from coordinator.execution.branch import Origin
 
 
+@as_command
 @dataclass
 class RunCommand:
     """Run a scenario.
@@ -117,6 +118,3 @@ def _page_options(page: PageFlags) -> tuple[float, int]:
     if port is not None and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise ScenarioError("watch_port", port, "expected a port from 1 to 65535")
     return WATCH_SECONDS if timeout is None else seconds_from("watch_timeout", timeout), int(port or 0)
-
-
-run_command = as_command(RunCommand, "run")

@@ -27,6 +27,7 @@ LEAST_ROOM = 26
 """Columns for the time and seed in the name of a run."""
 
 
+@as_command
 @dataclass
 class RunsCommand(Command):
     """List the stored runs, newest first.
@@ -103,6 +104,7 @@ def _show_runs(title: str, entries: Sequence[RunEntry]) -> None:
     render.show_rows(title, rows)
 
 
+@as_command
 def open_run(
     run: Annotated[
         Path | None, Parameter(help="run directory, or a folder of runs/; default: the newest run in runs/")
@@ -144,7 +146,3 @@ def open_page(page: Path | str) -> str | None:
         return f"this machine has no display (none of {', '.join(DISPLAYS)} is set)"
     address = page if isinstance(page, str) else page.resolve().as_uri()
     return None if webbrowser.open(address) else "no browser could be started; BROWSER may name one"
-
-
-runs_command = as_command(RunsCommand, "runs")
-open_command = as_command(open_run, "open")

@@ -21,6 +21,7 @@ from emunode.errors import ScenarioError
 from emunode.host.process import forgo_privileges
 
 
+@as_command
 def serve(
     scenario: ScenarioFile = None,
     *,
@@ -54,6 +55,3 @@ def serve(
     require_possible(plan)
     metrics = None if output.metrics is None else metrics_target(output.metrics)
     return run_plan(plan, output, metrics=metrics)
-
-
-serve_command = as_command(serve)

@@ -27,6 +27,7 @@ SweepFlags: Any = Annotated[
 ]
 
 
+@as_command
 @dataclass(kw_only=True)
 class SweepCommand(Command):
     """Run algorithms over networks and sizes, and draw a metric with its lower bound.
@@ -89,13 +90,13 @@ class SweepCommand(Command):
                 vary=varied,
                 out=self.out,
                 progress=progress,
-                warn=_warn,
+                warn=lambda text: say(f"warning: {text}", err=True),
                 **values,
             )
         if self.json:
             print_json(
                 {
-                    "out": None if self.out is None else str(self.out),
+                    "out": self.out and str(self.out),
                     "metric": self.metric,
                     "rows": result.rows,
                     "left_out": result.left_out,
@@ -137,10 +138,3 @@ def _show(result: Sweep, out: Path | None) -> None:
     if out and result.rows:
         files = ", ".join(sorted(result.files))
         say(f"sweep: {out} ({files})")
-
-
-def _warn(text: str) -> None:
-    say(f"warning: {text}", err=True)
-
-
-sweep_command = as_command(SweepCommand, "sweep")

@@ -48,6 +48,7 @@ class Questions:
         )
 
 
+@as_command
 def verify(
     *runs: RunArgument,
     questions: Questions = Questions(),
@@ -92,6 +93,3 @@ def warn_unverified(runs: Iterable[Path]) -> None:
         warning = verify_run(run).warning()
         if warning:
             say(f"warning: {warning}", err=True, lines=False)
-
-
-verify_command = as_command(verify)

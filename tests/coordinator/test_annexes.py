@@ -19,7 +19,9 @@ COMMANDS: Final = sorted({name for names in BELONGS.values() for name in names i
 
 def names_of(annex: Annex) -> set[str]:
     """Return the names that users know: the first words of commands, flags, names of the Python API, and calls."""
-    commands = {f"coordinator {words.split()[0]}" for words in annex.commands}
+    own = {*annex.groups, *(words for words in annex.commands if " " not in words)}
+    # A command below one of another annex, such as `export msccl`, has all its words.
+    commands = {f"coordinator {words if words.split()[0] not in own else words.split()[0]}" for words in annex.commands}
     for module in annex.options.values():
         import_module(module)
     options = {name for record in annex.options for name in ADDED[record].model_fields}
@@ -30,7 +32,8 @@ def names_of(annex: Annex) -> set[str]:
 
 def targets_of(annex: Annex) -> Iterator[str]:
     """Yield everything that is imported when it is used."""
-    yield from (target for target, _ in annex.commands.values())
+    # A command below one of another annex may need that.
+    yield from (target for target, _ in annex.commands.values() if target.split(".")[2] in installed())
     yield from (*annex.names.values(), *annex.calls.values(), *annex.features.values(), *annex.panels.values())
 
 

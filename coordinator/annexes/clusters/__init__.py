@@ -11,15 +11,15 @@ def register() -> Annex:
     return Annex(
         commands={
             "manifest compose": (
-                "coordinator.annexes.clusters.manifest_command:compose_command",
+                "coordinator.annexes.clusters.manifest_command:ComposeCommand",
                 "Print a file that runs a scenario on Docker Compose.",
             ),
             "manifest kubernetes": (
-                "coordinator.annexes.clusters.manifest_command:kubernetes_command",
+                "coordinator.annexes.clusters.manifest_command:KubernetesCommand",
                 "Print a manifest that runs a scenario on Kubernetes.",
             ),
             "manifest swarm": (
-                "coordinator.annexes.clusters.manifest_command:swarm_command",
+                "coordinator.annexes.clusters.manifest_command:SwarmCommand",
                 "Print a file that runs a scenario on a Docker swarm.",
             ),
         },

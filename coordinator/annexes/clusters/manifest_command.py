@@ -47,6 +47,7 @@ class ManifestCommand(Command):
         raise NotImplementedError
 
 
+@as_command
 @dataclass(kw_only=True)
 class KubernetesCommand(ManifestCommand):
     """Print a manifest that runs a scenario on Kubernetes.
@@ -68,6 +69,7 @@ class KubernetesCommand(ManifestCommand):
         return needs_comment(plan) + content
 
 
+@as_command
 class ComposeCommand(ManifestCommand):
     """Print a file that runs a scenario on Docker Compose.
 
@@ -83,6 +85,7 @@ class ComposeCommand(ManifestCommand):
         return compose_file(plan, arguments, self.job_name)
 
 
+@as_command
 class SwarmCommand(ManifestCommand):
     """Print a file that runs a scenario on a Docker swarm.
 
@@ -96,8 +99,3 @@ class SwarmCommand(ManifestCommand):
 
     def text(self, plan: Plan, arguments: list[str]) -> str:
         return swarm_file(plan, arguments, self.job_name)
-
-
-kubernetes_command = as_command(KubernetesCommand, "kubernetes")
-compose_command = as_command(ComposeCommand, "compose")
-swarm_command = as_command(SwarmCommand, "swarm")

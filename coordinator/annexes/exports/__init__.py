@@ -11,6 +11,30 @@ def register() -> Annex:
                 "coordinator.annexes.exports.command:export_command",
                 "Write a network, its trees, a schedule or figures for papers and other programs.",
             ),
+            "export figures": (
+                "coordinator.annexes.exports.command:FiguresExport",
+                "Write every chart and map of a run, or every curve of a campaign: as SVG, PNG and LaTeX.",
+            ),
+            "export gif": (
+                "coordinator.annexes.exports.command:GifExport",
+                "Write the map of a run, step by step, as an animated picture.",
+            ),
+            "export trace": (
+                "coordinator.annexes.exports.command:TraceExport",
+                "Write the packets of a run as a trace: .pftrace for Perfetto, .json for it and chrome://tracing.",
+            ),
+            "export graphml": (
+                "coordinator.annexes.exports.command:GraphmlExport",
+                "Write a network and its trees as GraphML.",
+            ),
+            "export pgfplots": (
+                "coordinator.annexes.exports.command:PgfplotsExport",
+                "Write the curves of a campaign as LaTeX for pgfplots.",
+            ),
+            "export csv": (
+                "coordinator.annexes.exports.command:CsvExport",
+                "Write the points of the curves of a campaign.",
+            ),
         },
         calls={
             "Run.export": "coordinator.annexes.exports.files:export_run",

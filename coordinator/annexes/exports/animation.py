@@ -1,4 +1,4 @@
-"""The map of a run as pictures, one per position of the slider, and as an animated GIF: `coordinator export RUN --gif FILE`.
+"""The map of a run as pictures, one per position of the slider, and as an animated GIF: `coordinator export gif RUN FILE`.
 
 Below the map stands the sentence of the step.
 """

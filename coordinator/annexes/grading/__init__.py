@@ -8,15 +8,15 @@ def register() -> Annex:
     return Annex(
         commands={
             "check": (
-                "coordinator.annexes.grading.check_command:check_command",
+                "coordinator.annexes.grading.check_command:check",
                 "Grade a submission, an algorithm, a network or trees, or judge schedules from files.",
             ),
             "new algorithm": (
-                "coordinator.annexes.grading.new_command:algorithm_command",
+                "coordinator.annexes.grading.new_command:algorithm",
                 "Write an algorithm to start from: flooding, or for a reduce a tree. `coordinator check` accepts it.",
             ),
             "new topology": (
-                "coordinator.annexes.grading.new_command:topology_command",
+                "coordinator.annexes.grading.new_command:topology",
                 "Write a family of networks to start from: a ring. `coordinator check` accepts it.",
             ),
         },

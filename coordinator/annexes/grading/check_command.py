@@ -165,6 +165,7 @@ class CheckFlags:
         )
 
 
+@as_command
 def check(
     *files: Annotated[
         Path,
@@ -243,6 +244,3 @@ def _show_marks(subject: GradedPart) -> None:
     # A reason that holds for several requirements is printed once.
     for text, requirements in texts.items():
         say(f"{', '.join(requirements)}: {text}")
-
-
-check_command = as_command(check)

@@ -15,6 +15,7 @@ from emunode.terminal import say
 FileFlag = Annotated[Path | None, Parameter(help="file to write; the name with underscores and .py in this folder")]
 
 
+@as_command
 def algorithm(
     name: Annotated[str, Parameter(help="name of the algorithm, such as my-tree")],
     *,
@@ -35,6 +36,7 @@ def algorithm(
     _write(path, algorithm_text(name, topology, collective, path.name), json=json)
 
 
+@as_command
 def topology(
     name: Annotated[str, Parameter(help="name of the family, such as my-ring")],
     *,
@@ -69,7 +71,3 @@ def _write(path: Path, text: str, *, json: bool) -> None:
         print_json({"file": str(path)})
     else:
         say(f"{path}: written; `coordinator check {path}` grades it")
-
-
-algorithm_command = as_command(algorithm)
-topology_command = as_command(topology)

@@ -8,7 +8,7 @@ def register() -> Annex:
     return Annex(
         commands={
             "graph": (
-                "coordinator.annexes.invariants.command:graph_command",
+                "coordinator.annexes.invariants.command:GraphCommand",
                 "Print the properties of a network as a graph, and draw it.",
             ),
         },

@@ -34,6 +34,7 @@ SYMMETRY = {
 }
 
 
+@as_command
 @dataclass
 class GraphCommand(PluginCommand):
     """Print the properties of a network as a graph, and draw it.
@@ -211,6 +212,3 @@ def _shown(name: str, value: Known | InvariantValue) -> object:
         case str() if name == "symmetry":
             return SYMMETRY.get(value, value)
     return value
-
-
-graph_command = as_command(GraphCommand, "graph")

@@ -9,11 +9,11 @@ def register() -> Annex:
         needs=("numbers",),
         commands={
             "judge mpi": (
-                "coordinator.annexes.mpi.commands:mpi_command",
+                "coordinator.annexes.mpi.commands:MpiCommand",
                 "Judge the collectives of the MPI library on this machine: who sent how much to whom.",
             ),
             "judge traffic": (
-                "coordinator.annexes.mpi.traffic_command:traffic_command",
+                "coordinator.annexes.mpi.traffic_command:TrafficCommand",
                 "Show a table of traffic that another tool measured, and compare it with a rule.",
             ),
         },

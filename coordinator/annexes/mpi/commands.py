@@ -43,6 +43,7 @@ DEFAULT_RANKS = "5,8"
 NUMBERS = re.compile(r"(\d{1,9})(?:(?:\.\.|-)(\d{1,9}))?", re.ASCII)
 
 
+@as_command
 @dataclass(kw_only=True)
 class MpiCommand(TrafficOutput, PluginCommand):
     """Judge the collectives of the MPI library on this machine: who sent how much to whom.
@@ -286,6 +287,3 @@ def _relations(verdicts: Sequence[CallVerdict]) -> Iterator[str]:
         relation = relation_of(collective, algorithm)
         if relation:
             yield f"{collective} {algorithm} against this bench: {relation}"
-
-
-mpi_command = as_command(MpiCommand, "mpi")

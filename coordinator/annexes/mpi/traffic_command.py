@@ -56,6 +56,7 @@ class TrafficOutput(Command):
         return [{"collective": "all", **cost_on(network, table.ranks, table.total, self.placement)}]
 
 
+@as_command
 @dataclass
 class TrafficCommand(TrafficOutput):
     """Show a table of traffic that another tool measured, and compare it with a rule.
@@ -177,6 +178,3 @@ def names_of(field: str, text: str) -> list[str]:
     if not all(names):
         raise ScenarioError(field, text, "names, separated by commas")
     return list(dict.fromkeys(names))
-
-
-traffic_command = as_command(TrafficCommand, "traffic")

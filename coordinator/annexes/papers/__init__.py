@@ -9,7 +9,7 @@ def register() -> Annex:
         needs=("exports", "numbers"),
         commands={
             "reproduce": (
-                "coordinator.annexes.papers.command:reproduce_command",
+                "coordinator.annexes.papers.command:ReproduceCommand",
                 "Re-run a paper's experiments: published, predicted and measured values.",
             ),
         },

@@ -24,6 +24,7 @@ from emunode.errors import EmulatorError, ScenarioError
 from emunode.terminal import say
 
 
+@as_command
 @dataclass
 class ReproduceCommand(PluginCommand):
     """Re-run a paper's experiments: published, predicted and measured values.
@@ -142,6 +143,3 @@ def show_summary(done: Reproductions, seconds: float) -> None:
     say(f"{done.runs:,} runs{kept}, {done.shared:,} results used again; took {duration(seconds)}")
     if done.files:
         say(f"{done.files[0]}, and {len(done.files) - 1:,} tables as CSV beside it")
-
-
-reproduce_command = as_command(ReproduceCommand, "reproduce")

@@ -8,11 +8,11 @@ def register() -> Annex:
     return Annex(
         commands={
             "certify": (
-                "coordinator.annexes.proofs.certify_command:certify_command",
+                "coordinator.annexes.proofs.certify_command:CertifyCommand",
                 "Decide every set of faults up to symmetry, or find a smallest counterexample.",
             ),
             "pack": (
-                "coordinator.annexes.proofs.pack_command:pack_command",
+                "coordinator.annexes.proofs.pack_command:pack",
                 "Write a run or a certificate into one archive that others can judge.",
             ),
         },

@@ -24,6 +24,7 @@ from emunode.errors import ScenarioError
 from emunode.terminal import plural, say
 
 
+@as_command
 @dataclass
 class CertifyCommand(Command):
     """Decide every set of faults up to symmetry, or find a smallest counterexample.
@@ -182,6 +183,3 @@ def _counterexample_lines(certificate: Certificate, path: Path | None) -> Iterat
         yield f"  repeat it with: coordinator certify {path}{plugin_flags(certificate.plan.scenario.plugin)}"
     if certificate.different is not None:
         yield f"history different from memory under: {', '.join(certificate.different)}"
-
-
-certify_command = as_command(CertifyCommand, "certify")

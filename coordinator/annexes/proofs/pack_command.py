@@ -14,6 +14,7 @@ from coordinator.scenario.plugins import load_plugins
 from emunode.terminal import say
 
 
+@as_command
 def pack(
     run: Annotated[
         Path,
@@ -47,6 +48,3 @@ def pack(
     else:
         say(file, lines=False)
     return 0
-
-
-pack_command = as_command(pack)

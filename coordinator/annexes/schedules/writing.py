@@ -41,7 +41,7 @@ def fixed_schedule(algorithm: Algorithm, step_limit: int = 2**18) -> Schedule:
     if algorithm.dependence is not Dependence.FIXED:
         reason = (
             "only a schedule in fixed steps can be written, and this one waits for packets or chooses by them; run it, and "
-            "write what the run did: coordinator export RUN --goal FILE"
+            "write what the run did: coordinator export goal RUN FILE"
         )
         raise ScenarioError("algorithm", name, reason)
     if spec.repair is not None:

@@ -174,7 +174,7 @@ def test_maps_show_a_step(call: Call, tmp_path: Path) -> None:
     assert call("export --figures one --step 3 --json", path).data == {"written": {"figures": "one/figures.tex"}}
     tex = (tmp_path / "one" / "map-step-3.tex").read_text()
     assert tex.startswith("% permutation star graph S_3: step 3: ")
-    assert f"coordinator export {path} --figures one --step 3" in tex
+    assert f"coordinator export figures {path} one --step 3" in tex
     refused = call("export --figures two --step 99", path)
     assert refused.status == 2
     assert "expected 1 to" in refused.err
@@ -205,7 +205,7 @@ def test_campaigns_have_figures_too(call: Call, tmp_path: Path) -> None:
     assert call("export study --figures figures --csv points.csv").status == 0
     points = pl.read_csv("points.csv")
     tex = (tmp_path / "figures" / "delivery-ratio-over-crashed-nodes.tex").read_text()
-    assert "% Made by: coordinator export study --figures figures\n" in tex
+    assert "% Made by: coordinator export figures study figures\n" in tex
     first = points.filter(pl.col("figure").str.starts_with("Delivery")).row(0, named=True)
     assert f"\n{first['x']:.9g} {first['value']:.9g} " in tex
     assert (tmp_path / "figures" / "losses-under-nodes-2.svg").exists()

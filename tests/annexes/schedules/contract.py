@@ -62,7 +62,7 @@ def _is_known(case: AlgorithmCase, kind: str, error: ScenarioError) -> None:
         assert error.field == "topology"
     elif algorithm.dependence is not Dependence.FIXED:
         assert error.field == "algorithm"
-        assert "coordinator export RUN --goal FILE" in error.allowed
+        assert "coordinator export goal RUN FILE" in error.allowed
     else:
         assert any(reason in error.allowed for reason in REASONS), (kind, error)
         assert kind != "goal"

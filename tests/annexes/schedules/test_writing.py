@@ -129,5 +129,5 @@ def test_messages_come_back_from_goal_text(tmp_path: Path) -> None:
     assert one.summary["verdict"] == "holds"
     columns = ("step", "sender", "receiver", "bytes")
     assert one.journal.select(columns).equals(case.journal.select(columns))
-    with pytest.raises(ScenarioError, match="coordinator export RUN --goal FILE"):
+    with pytest.raises(ScenarioError, match="coordinator export goal RUN FILE"):
         written(Case("star:4 broadcast flood"), path, "goal")

@@ -4,14 +4,14 @@ from inspect import getdoc
 
 import pytest
 
-from coordinator.cli.app import COMMANDS, app, groups
+from coordinator.cli.app import COMMANDS, app
 from emunode.annexes import load
 
 
 def test_the_table_has_all_commands() -> None:
     top = {name for name in app if not name.startswith("-")}
     assert top == {words.split()[0] for words in COMMANDS}
-    for name in groups:
+    for name in {words.split()[0] for words in COMMANDS if " " in words}:
         below = {f"{name} {each}" for each in app[name] if not each.startswith("-")}
         assert below == {words for words in COMMANDS if words.startswith(f"{name} ")}
 

@@ -35,7 +35,7 @@ MOST_LINES: Final = 8 * MOST_OPERATIONS
 
 @register
 class GoalFormat(ScheduleFormat):
-    """The text that LogGOPSim and `coordinator export --goal` write."""
+    """The text that LogGOPSim and `coordinator export goal` write."""
 
     name = "goal"
     suffixes = (".goal",)
