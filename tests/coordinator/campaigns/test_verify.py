@@ -200,6 +200,23 @@ def test_rounding_of_another_machine_is_no_forgery(copy: Callable[[str], Path]) 
         assert tb.verify(folder).findings == expected
 
 
+def test_tables_of_earlier_versions_may_have_fewer_columns(copy: Callable[[str], Path]) -> None:
+    """What is in them still has to agree with the records."""
+    folder = copy("messages")
+    table = pl.read_csv(folder / "table.csv").drop("fraction")
+    table.write_csv(folder / "table.csv")
+    (folder / "campaign.html").write_text("an earlier page")
+    verification = tb.verify(folder)
+    assert verification.findings == []
+    assert [f"{name}: its version writes less of the records" for name in ("campaign.html", "table.csv")] == (
+        verification.unchecked
+    )
+    table.with_columns(pl.col("steps") + 1).write_csv(folder / "table.csv")
+    assert sorted(tb.verify(folder).findings) == [
+        f"{name}: differs from the records" for name in ("campaign.html", "table.csv")
+    ]
+
+
 # --- what cannot be decided ------------------------------------------------------------------------------------------
 
 

@@ -205,6 +205,29 @@ def test_other_claims_of_earlier_versions_are_not_checked(
     assert ("not checked: summary.json: its version also claims deliveries >= 0" in ended.out) == (status == 0)
 
 
+def test_what_runs_of_earlier_versions_lack_is_no_forgery(tmp_path: Path, call: Call) -> None:
+    """They drop other claims, and do not measure how long a run takes to settle."""
+    Case(EDT, "loss:1234~2134:0.5", reliable=True).stored(tmp_path / "run")
+    file = tmp_path / "run" / "summary.json"
+    summary = json.loads(file.read_text())
+    summary["dropped_claims"][0]["source"] = "an earlier wording"
+    del summary["waiting_nodes"]
+    file.write_text(json.dumps(summary))
+    forged = call(f"verify {tmp_path / 'run'}")
+    assert forged.status == 1
+    assert "summary.json: waiting_nodes is missing" in forged.out
+    assert "summary.json: dropped_claims is " in forged.out
+    del summary["reason"]
+    file.write_text(json.dumps(summary))
+    ended = call(f"verify {tmp_path / 'run'}")
+    assert ended.status == 0
+    assert "not checked: summary.json: its version drops other claims" in ended.out
+    assert "not checked: summary.json: its version does not measure waiting_nodes" in ended.out
+    del summary["packets"]
+    file.write_text(json.dumps(summary))
+    assert call(f"verify {tmp_path / 'run'}").status == 1
+
+
 def test_a_comparison_names_the_reason(tmp_path: Path, call: Call) -> None:
     Case(GREEDY, step_limit=2).stored(tmp_path / "short")
     Case(GREEDY).stored(tmp_path / "whole")
