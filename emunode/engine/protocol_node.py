@@ -12,7 +12,7 @@ neighbours, which send when their own time-outs come; so receipts are not checke
 """
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, filterfalse
 
 from emunode.algorithms.base import Algorithm, Rule
 from emunode.engine.node import Node, make_segment, port_of
@@ -48,12 +48,12 @@ class ProtocolNode(Node):
     @property
     def alarm(self) -> int | None:
         """The next time when the node acts without receiving anything first, or None."""
-        planned = self._planned()
-        times = [] if planned is None else [self._times.begins(planned)]
-        if self.protocol.alarm is not None:
-            # A time already, where the rule's schedule has steps.
-            times.append(self.protocol.alarm)
-        return min(times, default=None)
+        planned, alarm = self._planned(), self.protocol.alarm
+        if planned is None:
+            return alarm
+        # The alarm of the protocol is a time already, where the rule's schedule has steps.
+        begins = self._times.begins(planned)
+        return begins if alarm is None else min(begins, alarm)
 
     @property
     def reports(self) -> list[Segment]:
@@ -68,11 +68,11 @@ class ProtocolNode(Node):
         with self._naming_failures(step):
             for port, packet in arrivals:
                 judged.append(self._judge(port, packet))
-                # A sign of life is the business of the detector, already noted there.
-                others = tuple(each for each in packet if control_kind(each) is not ControlKind.KEEP_ALIVE)
-                data = self.protocol.receive(now, port, others) if others else ()
+                # A sign of life is a packet of its own, and the business of the detector, already noted there.
+                if not packet or control_kind(packet[0]) is ControlKind.KEEP_ALIVE:
+                    continue
                 # A control segment that no layer has taken, such as an altered one, is no data for the rule.
-                data = tuple(each for each in data if not is_control(each))
+                data = tuple(filterfalse(is_control, self.protocol.receive(now, port, packet)))
                 if data:
                     passed.append((port, data))
             for when, port, segment in self._rule.receive(step - 1, passed) if passed else ():
@@ -86,7 +86,8 @@ class ProtocolNode(Node):
 
     def wake(self, now: int) -> None:
         """Act on the time-outs that are due."""
-        if self.protocol.alarm is not None and self.protocol.alarm <= now:
+        alarm = self.protocol.alarm
+        if alarm is not None and alarm <= now:
             with self._naming_failures(self._times.step_at(now)):
                 self.protocol.wake(now)
 
@@ -140,7 +141,8 @@ class ProtocolNode(Node):
             self.due = least
         else:
             # A time-out of a step that is over, or was missed, is acted upon in the next step that runs.
-            self.due = None if self.alarm is None else max(least, self._times.step_at(self.alarm))
+            alarm = self.alarm
+            self.due = None if alarm is None else max(least, self._times.step_at(alarm))
 
     # --- the way from the ports to the rule and back ---------------------------------------------------------------
 
@@ -148,7 +150,7 @@ class ProtocolNode(Node):
         """Classify the segments of an arrival. Control segments are recorded, and left to the protocol."""
         # Control segments never become FIRST or DUPLICATE: deliveries are counted from data alone.
         hops = [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if is_control(segment)]
-        self._read([(port, tuple(segment for segment in packet if not is_control(segment)))], hops)
+        self._read([(port, tuple(filterfalse(is_control, packet)))], hops)
         return hops
 
     def _planned(self) -> Step | None:
