@@ -11,12 +11,15 @@ from typing import Final
 
 MOVED: Final[Mapping[str, str]] = {
     "coordinator.additions": "coordinator.annexes.numbers",
+    "coordinator.batch": "coordinator.theory.batch",
+    "coordinator.dependence": "coordinator.theory.dependence",
     "coordinator.grading": "coordinator.annexes.grading",
     "coordinator.manifests": "coordinator.annexes.clusters",
     "coordinator.mpi": "coordinator.annexes.mpi",
     "coordinator.papers": "coordinator.annexes.papers",
     "coordinator.placements": "coordinator.planning.placements",
     "coordinator.schedules": "coordinator.annexes.schedules",
+    "coordinator.stored": "coordinator.history.stored",
     "emunode.values": "emunode.annexes.numbers",
 }
 """The new names of the packages that plug-ins of 0.3 import; docs/extend/from-0.3.md lists them."""

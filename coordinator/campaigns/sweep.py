@@ -94,6 +94,14 @@ MOST_VALUES: Final = 1000
 Vary = Mapping[str, Sequence[object]]
 """The values of each varied field."""
 
+LATER: Final = frozenset(
+    {
+        "data", "fixed_order", "heal_at", "host_file", "launcher", "leaves", "merge_links", "placement", "rounding",
+        "schedule", "values",
+    }
+)  # fmt: skip
+"""The keys of scenarios since 0.3.0."""
+
 
 @dataclass(frozen=True)
 class SweepPoint:
@@ -120,7 +128,9 @@ class SweepPoint:
         if isinstance(topology, TableTopology):
             # A network from a file counts by its content, wherever the file is.
             network, left_out = topology.sha256, left_out | {"topology", "network_sha256", *AS_DECLARED}
-        values = self.plan.scenario.model_dump(mode="json", exclude=left_out)
+        # A digest of 0.3.0 has no keys of later versions, and no scenario of it has a value for them.
+        stated = self.plan.scenario.model_dump(mode="json", exclude_defaults=True).keys()
+        values = self.plan.scenario.model_dump(mode="json", exclude=left_out | (LATER - stated))
         return sha256(json.dumps([network, values], sort_keys=True).encode()).hexdigest()
 
 

@@ -42,7 +42,7 @@ def test_records_round_trip(tmp_path: Path) -> None:
 def test_a_network_from_a_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     networkx.write_graphml(networkx.wheel_graph(5), tmp_path / "wheel.graphml")
     written: list[str] = []
-    monkeypatch.setattr("coordinator.scenario.network_files.write_network", lambda path, _: written.append(path.name))
+    monkeypatch.setattr("coordinator.scenario.networks.write_network", lambda path, _: written.append(path.name))
     base = fields(f"file:{tmp_path}/wheel.graphml broadcast flood driver=memory")
     grid = Grid(base, {"messages": [1, 2, 3], "algorithm": ["flood", "bfs-tree"]}, ["nodes=1"], 10)
     with Store(tmp_path / "campaign", grid) as store:

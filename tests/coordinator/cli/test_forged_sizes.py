@@ -79,7 +79,6 @@ ANSWERED: Final[Mapping[tuple[str, int], str]] = {
     ("compare", 0): "does not verify|is not verified",
     ("pack", 0): "does not verify",
     ("open", 0): '"page": ',  # it shows the page that `report` has drawn
-    ("verify", 0): "not checked: the sweep is not finished",
     ("verify", 1): "does not verify",
     ("verify", 3): "not checked: .*undecided",
     ("run", 3): "verdict: undecided",

@@ -142,3 +142,32 @@ def test_fold_trees_follow_the_table_in_one_piece(call: Call, monkeypatch: pytes
     assert "first difference of bfb on ring:6, leaves=12: element 0: ((0+(1+2))+((3+4)+5)) against " in ended.out
     (heading,) = (line for line in ended.out.splitlines() if "% changed" in line)
     assert heading.split() == ["network", "algorithm", "measured", "verdict", "setting", "result", "%", "changed"]
+
+
+KEY_OF_0_3_0 = "9e935c75908225aa15e5043ec38663919239c82d771947cc37ecbc3557a8e28e"
+"""Of the broadcast of star:3 by bfs-tree, as version 0.3.0 stored it."""
+
+
+def test_a_sweep_of_an_earlier_version_is_verified(tmp_path: Path, call: Call) -> None:
+    assert call("sweep --topology star:3 --algorithm bfs-tree --out out").status == 0
+    rows = tmp_path / "out" / "rows.jsonl"
+    row = json.loads(rows.read_text())
+    assert row["key"] == KEY_OF_0_3_0
+    bound = next(claim for claim in row["claims"] if claim[0] == "startups" and claim[1] == ">=")
+    row["claims"].remove(bound)
+    rows.write_text(json.dumps(row) + "\n")
+    assert call("verify out").status == 1
+    (tmp_path / "out" / "sweep.tex").unlink()  # 0.3.0 wrote none
+    ended = call("verify out")
+    assert (ended.status, "its version states other lower bounds" in ended.out) == (0, True)
+    row["claims"][0][2] += 1
+    rows.write_text(json.dumps(row) + "\n")
+    assert call("verify out").status == 1
+
+
+def test_a_sweep_without_any_of_its_runs_is_undecided(tmp_path: Path, call: Call) -> None:
+    assert call("sweep --topology star:3 --algorithm bfs-tree --out out").status == 0
+    settings = tmp_path / "out" / "sweep.toml"
+    settings.write_text(settings.read_text().replace("bfs-tree", "flood"))
+    ended = call("verify out")
+    assert (ended.status, "undecided: 0 runs" in ended.out) == (3, True)
