@@ -205,11 +205,11 @@ async def test_a_node_that_recovers_is_another_process() -> None:
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the local driver have the time limit of a scheduler, half a second after its start."""
+    """Let the local driver have the time limit of a scheduler, two seconds after its start: a busy machine may take one to connect."""
     start = LocalLaunch.start
 
     def with_limit(launch: LocalLaunch, port: int, token: bytes, hosts: int) -> int:
-        monkeypatch.setattr(launch, "ends_at", time.monotonic() + 0.5, raising=False)
+        monkeypatch.setattr(launch, "ends_at", time.monotonic() + 2, raising=False)
         return start(launch, port, token, hosts)
 
     monkeypatch.setattr(LocalLaunch, "start", with_limit)
