@@ -205,7 +205,7 @@ async def test_a_node_that_recovers_is_another_process() -> None:
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the local driver have the time limit of a scheduler, two seconds after its start: a busy machine may take one to connect."""
+    """Let the local driver have the time limit of a scheduler, two seconds after its start."""
     start = LocalLaunch.start
 
     def with_limit(launch: LocalLaunch, port: int, token: bytes, hosts: int) -> int:
