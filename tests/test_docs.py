@@ -281,3 +281,12 @@ def test_every_key_of_the_summary_has_a_meaning() -> None:
     keys = [key.replace("_", " ") for key in summary_types()]
     assert [key for key in keys if key not in terms] == []
     assert len({terms[key] for key in keys}) == len(keys)  # no two keys share one description
+
+
+def test_functions_that_inside_names_are_where_it_says() -> None:
+    text = (ROOT / "docs" / "explanation" / "inside.md").read_text()
+    named = re.findall(r"`(?:\w+\.)?(\w+)`(?:, `[\w.]+`)? \(`([\w/]+\.py)`", text)
+    assert len(named) > 12
+    assert [
+        (name, path) for name, path in named if not re.search(rf"(def|class) {name}\b", (ROOT / path).read_text())
+    ] == []
