@@ -148,6 +148,7 @@ KEY_OF_0_3_0 = "9e935c75908225aa15e5043ec38663919239c82d771947cc37ecbc3557a8e28e
 """Of the broadcast of star:3 by bfs-tree, as version 0.3.0 stored it."""
 
 
+@needs_every_annex  # without the annex exports no sweep has a picture for LaTeX
 def test_a_sweep_of_an_earlier_version_is_verified(tmp_path: Path, call: Call) -> None:
     assert call("sweep --topology star:3 --algorithm bfs-tree --out out").status == 0
     rows = tmp_path / "out" / "rows.jsonl"
