@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.annexes.grading.layers import failure
+from coordinator.annexes.grading.sealed_root import _own_users, _shift_clocks
+from emunode import runtime
 from tests.annexes.grading.submissions import flood, graded, marks, receive
 
 HIDDEN_WATCH = """
@@ -102,8 +105,19 @@ CHEATS = {
 }  # fmt: skip
 
 
+def why_clocks_stay() -> str:
+    """Return why this user cannot shift the clocks of a process; empty if it can."""
+
+    def shift() -> bytes:
+        return (failure(_own_users) or failure(_shift_clocks) or "").encode()
+
+    return runtime.in_child(shift, 10).decode()
+
+
 @pytest.mark.parametrize(("text", "requirement"), CHEATS.values(), ids=CHEATS)
 def test_cheat_fails_its_requirement(tmp_path: Path, text: str, requirement: str) -> None:
+    if "time.monotonic" in text and (reason := why_clocks_stay()):
+        pytest.skip(f"clocks cannot be shifted: {reason}")  # as within a chroot, which has no namespace of users
     mark = marks(graded(tmp_path, text))[requirement]
     assert (str(mark.verdict), mark.points < 10) == ("fail", True)
     assert requirement != "claims" or mark.points == 0
