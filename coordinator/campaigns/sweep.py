@@ -100,7 +100,7 @@ LATER: Final = frozenset(
         "schedule", "values",
     }
 )  # fmt: skip
-"""The keys of scenarios since 0.3.0."""
+"""Keys of scenarios that 0.3.0 did not have."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class SweepPoint:
         if isinstance(topology, TableTopology):
             # A network from a file counts by its content, wherever the file is.
             network, left_out = topology.sha256, left_out | {"topology", "network_sha256", *AS_DECLARED}
-        # A digest of 0.3.0 has no keys of later versions, and no scenario of it has a value for them.
+        # Keys of later versions count only with a value, so that sweeps of 0.3.0 keep their digests.
         stated = self.plan.scenario.model_dump(mode="json", exclude_defaults=True).keys()
         values = self.plan.scenario.model_dump(mode="json", exclude=left_out | (LATER - stated))
         return sha256(json.dumps([network, values], sort_keys=True).encode()).hexdigest()

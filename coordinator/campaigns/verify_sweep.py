@@ -150,7 +150,7 @@ def _run_again(
 ) -> int:
     """Make a sample of the runs again, in memory, and compare their records.
 
-    Records of 0.3.0, which is `earlier`, may state other lower bounds: it knew fewer.
+    With `earlier`, for records of 0.3.0, other lower bounds are no contradiction: that version knew fewer.
     """
     done = packets = 0
     other_bounds = False

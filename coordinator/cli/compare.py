@@ -28,7 +28,7 @@ HASH_DIGITS = 10
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True)
 class CompareOutput:
-    """What is printed and written of a comparison."""
+    """Flags of `compare` for its output and its files."""
 
     every: Annotated[
         bool,

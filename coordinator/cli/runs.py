@@ -43,7 +43,7 @@ class RunsCommand(Command):
     folder: Annotated[Path, Parameter(help="folder that holds runs")] = RUNS
     _: KW_ONLY
     last: Annotated[int, Parameter(metavar="N", help="show the first N runs; 0: all")] = LAST
-    filter: Annotated[  # the name of the flag
+    filter: Annotated[
         str, Parameter(metavar="WORDS", show_default=False, help="show runs that contain all of these words")
     ] = ""
     sort: Annotated[str, Parameter(metavar="COLUMN", help=f"one of {', '.join(ORDERS)}")] = "time"

@@ -20,7 +20,7 @@ from emunode.terminal import say
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Questions:
-    """What is asked about stored runs beside their verification."""
+    """Flags of `verify` for questions about a run."""
 
     explain: Annotated[
         str | None,

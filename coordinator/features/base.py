@@ -101,7 +101,7 @@ class Feature(ABC):
     """Metrics of the protocol itself, whose claims are judged even where the collective delivers nothing."""
 
     unpredictable: ClassVar[str] = ""
-    """Why the sends of the schedule without faults do not determine the sends under faults; empty if they do."""
+    """Reason why the fault-free schedule does not predict this protocol; "" if it does."""
     breaks_symmetry: ClassVar[bool] = False
     """Whether a set of faults may cost more or less than its image under a symmetry of the network."""
 

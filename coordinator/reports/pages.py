@@ -71,7 +71,7 @@ def template(path: Path) -> Template:
 
 
 def compile_templates() -> None:
-    """Compile all templates, those of annexes too, beside their sources, also where Python keeps nothing."""
+    """Compile every template, of the core and of annexes, even where Python writes no bytecode."""
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     try:
         for path in (*FOLDER.rglob("*.jinja"), *ANNEXES.rglob("*.jinja")):

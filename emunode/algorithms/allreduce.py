@@ -62,7 +62,7 @@ class Allreduce(Algorithm):
 
     def use_payloads(self, payloads: Payloads) -> None:
         super().use_payloads(payloads)
-        # The job may be that of another run, with another seed.
+        # A renewed algorithm has another seed.
         self.first.spec, self.second.spec = _of_phase(self.up, self.spec), _of_phase(self.down, self.spec)
         self.first.use_payloads(payloads)
         self.second.use_payloads(payloads)

@@ -105,7 +105,7 @@ class Algorithm(ABC):
     dependence = Dependence.UNSTATED
     """How sends depend on receipts. It decides the losses that follow from the schedule of a run without faults."""
     traits: Traits = Traits()
-    """What else it states of its runs, each in a class attribute that has the name of the trait."""
+    """Further facts about its runs; a class states each in an attribute of the same name."""
 
     def __init_subclass__(cls, **options: object) -> None:
         """Refuse members of earlier versions that nothing would ask for, and gather the traits."""
@@ -387,9 +387,7 @@ class Algorithm(ABC):
 
 
 def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
-    """Return a unicast without target or permutation goes to the lowest rank that owns data and is farthest from the
-    source.
-    """
+    """Return `spec` with the default target of a unicast: the lowest of the farthest ranks that own data."""
     if spec.collective is not Collective.UNICAST or spec.target != ALL_RANKS or spec.permutation:
         return spec
     return spec._replace(target=topology.farthest_from(spec.source))
@@ -405,9 +403,9 @@ def renew(algorithm: Algorithm, spec: CollectiveSpec) -> None:
 
 
 def goes_by_arrivals(algorithm: Algorithm) -> bool:
-    """Report whether a rank forwards arrivals at any time, in any order of steps, under the timed clock with faults.
+    """Report whether a rank forwards packets whenever they arrive, under the timed clock with faults.
 
-    The others count on the steps of what they read: they fold, or agree with a neighbour on when the link is used.
+    Folding and exchange algorithms need packets in their scheduled step.
     """
     late = algorithm.timing is not Timing.FIXED and algorithm.collective not in FOLDING
     return (

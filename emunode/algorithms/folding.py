@@ -157,7 +157,7 @@ class FoldingSchedule(Algorithm):
 
 
 def tolerates_delay(algorithm: Algorithm) -> bool:
-    """Report whether every message arrives however late packets are, as over links that send lost packets again."""
+    """Report whether late packets lose no message, as over links that send lost packets again."""
     # Over reliable links the partial results of a schedule wait for their feeders: see `fold_rule`.
     waits = algorithm.collective not in FOLDING or isinstance(algorithm, FoldingSchedule)
     return waits and algorithm.timing is not Timing.FIXED

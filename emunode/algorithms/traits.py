@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol, cast, runtime_checkable
 from emunode.model import Port, Rank, Step
 
 Crosses = Callable[[Step, Rank, Port, Rank], bool]
-"""Whether a packet crosses in a step, from a sender by its port to a receiver."""
+"""(step, sender, port, receiver) -> True if the packet arrives."""
 MessageSteps = Mapping[tuple[Rank, Rank, int], Step]
 """By origin, target and number of a message, a step."""
 
@@ -40,7 +40,7 @@ class Dependence(StrEnum):
 
 
 class WaitsForSteps(Protocol):
-    """What an algorithm with `Dependence.WAITING` defines besides."""
+    """The further member of an algorithm with `Dependence.WAITING`."""
 
     dependence: Dependence
 
@@ -57,7 +57,7 @@ def awaited_steps(algorithm: object, step: Step) -> range:
 
 @runtime_checkable
 class PassesFirstArrivals(Protocol):
-    """What an algorithm with `Dependence.FIRST_ARRIVAL` defines besides."""
+    """The further member of an algorithm with `Dependence.FIRST_ARRIVAL`."""
 
     def follow(self, segment: int, crosses: Crosses) -> Collection[Rank]:
         """Return the ranks that have a segment in the end; `crosses` decides every hop."""
@@ -76,7 +76,7 @@ class ListedMessage(NamedTuple):
 
 @runtime_checkable
 class ListsMessages(Protocol):
-    """What an algorithm of `Collective.MESSAGES`, with `Dependence.LISTED`, defines besides."""
+    """The further members of an algorithm with `Dependence.LISTED`, for `Collective.MESSAGES`."""
 
     @property
     def listed(self) -> Sequence[ListedMessage]:
@@ -106,12 +106,12 @@ class Timing(StrEnum):
 
     @property
     def on_schedule(self) -> bool:
-        """Whether every packet that is sent under outages keeps its step, because no node waits for another."""
+        """True if packets sent under outages keep their steps: no node waits for another."""
         return self is not Timing.ADAPTIVE
 
 
 class Traits(NamedTuple):
-    """What an algorithm states of its runs besides its needs, its timing and its dependence."""
+    """Facts about the runs of an algorithm, besides its needs, its timing and its dependence."""
 
     ack_bytes: int = 0
     """Bytes of an acknowledgement, or 0. It carries the identity of the segment, with the receiver as its target."""
@@ -127,7 +127,7 @@ class Traits(NamedTuple):
     negative_control: bool = False
     """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
     reads_steps: bool = False
-    """Whether its rules may go by the steps of what they receive, although `timing` names none."""
+    """True if its rules depend on the steps of arrivals although its `timing` does not say so."""
     states_order: bool = True
     """Whether its rules leave additions to the payloads, so that the order of additions follows from them. If not, a probe
     reads the order from results, and how many partial results make a result is not known in advance."""

@@ -78,7 +78,7 @@ class BySteps(Policy):
         """The steps with packets that may still come, and maybe steps that are complete."""
         self._starts = timetable.starts
         self._unsent: dict[Step, dict[Port, int]] = {}
-        """By step and port, the starts of packets of the timetable that have not started, and still may."""
+        """(step, port) -> planned start of packets still possible."""
         for (step, port), start in timetable.starts.items():
             self._unsent.setdefault(step, {})[port] = start
         self._begins = {step: min(starts.values()) for step, starts in self._unsent.items()}

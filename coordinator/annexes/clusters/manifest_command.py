@@ -1,6 +1,7 @@
 """`coordinator manifest`: files for Kubernetes, Docker Compose or a Docker swarm to start a run from."""
 
 import secrets
+from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from emunode.terminal import say
 
 
 @dataclass
-class ManifestCommand(Command):
+class ManifestCommand(Command, ABC):
     """A command that prints a file to start a run from."""
 
     scenario: ScenarioFile = None
@@ -42,9 +43,9 @@ class ManifestCommand(Command):
             say(text, end="")
         return 0
 
+    @abstractmethod
     def text(self, plan: Plan, arguments: list[str]) -> str:
         """Return the file for a plan; `arguments` are the flags of its scenario for `coordinator serve`."""
-        raise NotImplementedError
 
 
 @as_command

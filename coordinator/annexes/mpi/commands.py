@@ -67,7 +67,7 @@ class MpiCommand(TrafficOutput, PluginCommand):
     ranks: Annotated[str, Parameter(group=CALLS, help=f"numbers of ranks up to {MOST_RANKS}, such as 5,8 or 2..12")] = (
         DEFAULT_RANKS
     )
-    bytes: Annotated[  # the flag
+    bytes: Annotated[
         str,
         Parameter(
             group=CALLS,

@@ -1,4 +1,4 @@
-"""What a finished run on real numbers shows: metrics of its results, and statements on their bits."""
+"""Findings about a finished run on real numbers: metrics of its results, and statements on their bits."""
 
 from coordinator.annexes.numbers.bit_claims import bits_of
 from coordinator.annexes.numbers.orders import FoldTrees
@@ -15,7 +15,7 @@ def findings(
 ) -> Findings:
     """Return metrics and statements of a run.
 
-    `trees` are those that the algorithm states. `lost`: contributions may rightly be missing in results.
+    `trees`: the fold trees that the algorithm states. `lost`: faults may have cost results a contribution.
     """
     metrics = result_metrics(run.algorithm, results, complete=not lost)
     metrics |= partial_result_metrics(run, evidence.journal)

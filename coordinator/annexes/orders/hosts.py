@@ -8,9 +8,8 @@ report arrivals before it.
 
 Orders at different hosts are not combined. A host learns of others by packets and orders alone. So if each host sends the
 same packets and rows in every order of its own events, given the packets that the others send, then by induction over the
-steps there is one history. Within a host two things are combined only where it matters: all orders of the events of a step
-are run from one state, and the packets that arrived are read in the next step from every state that these orders leave.
-States are equal if everything that nodes, engine and faults hold is equal.
+steps there is one history. Within a host, each step runs all orders of its events from each reachable state, and equal
+states are merged. States are equal if everything that nodes, engine and faults hold is equal.
 """
 
 from array import array

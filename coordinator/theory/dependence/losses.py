@@ -41,8 +41,7 @@ class Losses:
     traced: bool = True
     """Whether the losses follow from the schedule that runs, so that claims about them are derived."""
     causes: dict[Rank, set[Place]] = field(default_factory=dict)
-    """For each rank that misses a message, or in a gather each origin of one: the outages that blocked its copies, or
-    contributions to it."""
+    """Rank that misses a message -> outages to blame; in a gather: origin of a missed message -> outages."""
 
 
 def losses(algorithm: Algorithm, outages: Outages) -> Losses | None:

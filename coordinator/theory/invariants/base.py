@@ -25,7 +25,7 @@ TRIED_SHARE: Final = 0.3
 """The share of the remaining budget spent on a search that is too long for the budget but may end early."""
 
 InvariantValue = int | None | tuple[int, ...]
-"""A number, one for each number of faults or paths, or None where no set of nodes is as the definition wants it."""
+"""int, tuple indexed by fault or path count, or None if undefined."""
 
 
 class NotKnownError(Exception):
@@ -115,9 +115,7 @@ class FigureNetwork:
         return 2 * len(self.links) == self.order * (self.order - 1)
 
     def keep(self, key: object, budget: Budget, compute: Callable[[], Any]) -> Any:
-        """Call `compute` once. Every invariant that uses the result spends its work, so that no invariant depends on
-        others.
-        """
+        """Compute once; charge the cost to each caller."""
         if key in self._kept:
             # The work is charged again, so that an invariant is computed or refused whatever was computed before.
             budget.spend(self._kept[key][1])

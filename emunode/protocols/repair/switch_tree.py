@@ -31,7 +31,7 @@ class SwitchTree(PullRule):
         trees = algorithm.trees
         others = [(tree + place) % trees.count for place in range(1, trees.count)]
         own = trees.parent(relative, tree)
-        # Trees may share an arc; the parent in the broken tree comes last, as it may have got the segment by then.
+        # Ask the old parent last: it may have recovered by then. Trees may share an arc.
         ports = dict.fromkeys(trees.parent(relative, other) for other in others)
         return [*(port for port in ports if port != own), own]
 
