@@ -66,8 +66,7 @@ class KubernetesCommand(ManifestCommand):
 
     def text(self, plan: Plan, arguments: list[str]) -> str:
         token = self.token or secrets.token_hex(32)
-        content = kubernetes_manifest(plan, arguments, self.job_name, token, self.namespace)
-        return needs_comment(plan) + content
+        return needs_comment(plan) + kubernetes_manifest(plan, arguments, self.job_name, token, self.namespace)
 
 
 @as_command

@@ -28,7 +28,10 @@ def findings(
         if not run.algorithm.traits.states_order and probed.trees.trees:
             trees = probed.trees
     if trees is not None:
-        metrics |= {"distinct_trees": len(trees.digests), "tree_depth": trees.depth}
-        metrics |= {"trees_per_element": trees.trees_per_element}
+        metrics |= {
+            "distinct_trees": len(trees.digests),
+            "tree_depth": trees.depth,
+            "trees_per_element": trees.trees_per_element,
+        }
     undisturbed = not run.effective_faults
     return Findings(metrics, bits_of(run.algorithm, results, trees, probe, undisturbed=undisturbed, lost=lost))

@@ -22,17 +22,18 @@ def additions_panel(report: Report) -> Markup | None:
         return None
     trees = report.data.get("distinct_trees")
     drawn = tree_drawing(report)
-    panel = template(TEMPLATE).render(
-        claims=[{**claim, "claim": str(claim.get("claim")).replace("_", " ")} for claim in claims],
-        values=report.data.get("values"),
-        rounding=report.data.get("rounding"),
-        hash=report.data.get("results_hash"),
-        trees=plural(trees, "distinct tree") if isinstance(trees, int) else None,
-        depth=report.data.get("tree_depth"),
-        # The picture consists of numbers, and of a title that is escaped there.
-        picture=None if drawn is None else Markup(drawn),
+    return Markup(
+        template(TEMPLATE).render(
+            claims=[{**claim, "claim": str(claim.get("claim")).replace("_", " ")} for claim in claims],
+            values=report.data.get("values"),
+            rounding=report.data.get("rounding"),
+            hash=report.data.get("results_hash"),
+            trees=plural(trees, "distinct tree") if isinstance(trees, int) else None,
+            depth=report.data.get("tree_depth"),
+            # The picture consists of numbers, and of a title that is escaped there.
+            picture=None if drawn is None else Markup(drawn),
+        )
     )
-    return Markup(panel)
 
 
 def tree_drawing(report: Report) -> str | None:

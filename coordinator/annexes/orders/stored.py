@@ -22,10 +22,13 @@ EVENTS: Final = ("order", "turn", "packet", "report", "rank")
 
 
 def write_order(found: EveryOrder, scenario: Scenario, path: Path) -> bool:
-    """Write the order that deviates, with its scenario; return whether there is one. ScenarioError (field `order`)."""
-    if found.deviation is None or found.deviation.order is None:
+    """Write the order that deviates, with its scenario; ScenarioError (field `order`).
+
+    Returns False without an order, and for one of more pieces than `read_order` accepts.
+    """
+    order = None if found.deviation is None else found.deviation.order
+    if order is None or pieces_due(scenario, found.plan.topology.order) > MOST_PIECES:
         return False
-    order = found.deviation.order
     values = {
         "scenario": scenario.model_dump(mode="json", exclude_defaults=True),
         "place": order.place,

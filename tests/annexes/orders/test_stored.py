@@ -66,6 +66,14 @@ def test_too_many_pieces_are_refused(written: Path) -> None:
         read_order(written)
 
 
+def test_an_order_that_is_not_read_is_not_written(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario, _ = read_order(written)
+    found = every_order(Case(scenario.model_dump(exclude_defaults=True)).plan, placement=Placement(4, 1))
+    for most, is_written in ((3, False), (4, True)):
+        monkeypatch.setattr("coordinator.annexes.orders.stored.MOST_PIECES", most)
+        assert write_order(found, scenario, written) is is_written
+
+
 def test_an_order_that_cannot_be_is_refused(written: Path) -> None:
     values = json.loads(written.read_text())
     values["events"][1].reverse()
