@@ -22,7 +22,7 @@ from emunode.algorithms.base import Algorithm
 from tests.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 348_010,  # flags are fields of records, and what 0.3.0 stored is verified: other claims, fewer columns
+    "core": 348_069,  # a context of its own names errors in lock-step too; flags are fields of records, and what 0.3.0 stored is verified: other claims, fewer columns
     "annexes": 162_290,  # each WHAT of `export` has a command, beside the flags for one version
     "tests": 372_015,  # every public name has an example, what 0.3.0 stored is verified, no order is written in vain
     "scripts": 43_100,

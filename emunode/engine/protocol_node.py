@@ -19,7 +19,7 @@ from emunode.engine.node import Node, make_segment, port_of
 from emunode.engine.step_times import LOCK_STEP_TIMES, StepTimes
 from emunode.errors import RuleError
 from emunode.model import Hop, HopOutcome, Packet, Port, PortModel, PortPacket, Rank, Segment, Step
-from emunode.protocols.base import ControlKind, PortSegment, Protocol, control_kind, is_control
+from emunode.protocols.base import PortSegment, Protocol, is_control, is_sign_of_life
 
 
 class ProtocolNode(Node):
@@ -68,8 +68,8 @@ class ProtocolNode(Node):
         with self._naming_failures(step):
             for port, packet in arrivals:
                 judged.append(self._judge(port, packet))
-                # A sign of life is a packet of its own, and the business of the detector, already noted there.
-                if not packet or control_kind(packet[0]) is ControlKind.KEEP_ALIVE:
+                # The detector has noted a sign of life already.
+                if not packet or is_sign_of_life(packet):
                     continue
                 # A control segment that no layer has taken, such as an altered one, is no data for the rule.
                 data = tuple(filterfalse(is_control, self.protocol.receive(now, port, packet)))
@@ -148,9 +148,15 @@ class ProtocolNode(Node):
 
     def _judge(self, port: Port, packet: Packet) -> list[Hop]:
         """Classify the segments of an arrival. Control segments are recorded, and left to the protocol."""
-        # Control segments never become FIRST or DUPLICATE: deliveries are counted from data alone.
-        hops = [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if is_control(segment)]
-        self._read([(port, tuple(filterfalse(is_control, packet)))], hops)
+        hops, data = [], []
+        for segment in packet:
+            # Control segments never become FIRST or DUPLICATE: deliveries are counted from data alone.
+            if is_control(segment):
+                hops.append(Hop(port, HopOutcome.CONTROL, segment))
+            else:
+                data.append(segment)
+        if data:
+            self._read([(port, tuple(data))], hops)
         return hops
 
     def _planned(self) -> Step | None:

@@ -15,6 +15,7 @@ all segments do, have journal rows of an outcome of their own (`control`), and a
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -47,12 +48,14 @@ class ControlKind(IntEnum):
     """How the collective ends for a rank, as a `RunEnd` in place of the number; in reports only."""
 
 
+@lru_cache(maxsize=4096)
 def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, value: int = 0) -> Segment:
     """Return a control segment. `number` is at most 2^31 - 1 and `value` at most 2^16 - 1.
 
     Its payload holds the value and a checksum of everything, so that two control segments differ in several bytes, and one
     that a fault has altered is taken for no other.
     """
+    # Kept: the sender of a segment and its receiver make the same acknowledgement, and the receiver of that a third one.
     # Over the decimal text: the same on every machine, and the commas keep a field from running into the next one.
     checksum = crc32(b"%d,%d,%d,%d,%d" % (kind, origin, target, number, value))
     return origin, target, CONTROL_TREE + kind, number, _PAYLOAD.pack(value, checksum)
@@ -61,6 +64,12 @@ def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, 
 def is_control(segment: Segment) -> bool:
     """Return whether a segment is a control segment, altered or not."""
     return segment[2] >= CONTROL_TREE
+
+
+def is_sign_of_life(packet: Packet) -> bool:
+    """Return whether a packet is a sign of life, which is a packet of its own and the business of the detector."""
+    # By the tree: it may have been altered or repeated.
+    return packet[0][2] == CONTROL_TREE + ControlKind.KEEP_ALIVE
 
 
 def control_kind(segment: Segment) -> ControlKind | None:

@@ -19,9 +19,9 @@ from emunode.engine.step_times import StepTimes
 from emunode.faults.effects import ALWAYS
 from emunode.faults.in_time import FaultsInTime, TimedFault
 from emunode.faults.kinds import NodeFault
-from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, HopOutcome, Packet, Port, Rank, Step
+from emunode.model import FOLDING, FaultKnowledge, HopOutcome, Port, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
-from emunode.protocols.base import ControlKind
+from emunode.protocols.base import is_sign_of_life
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.policies import RunSettings
 from emunode.timed.rank import Actions, Arrival, Notice, TimedRank, TimedSuspicion
@@ -178,7 +178,7 @@ class TimedMemoryEngine:
     def _act(self, now: int, rank: Rank, arrivals: list[Arrival], missing: list[Step], rows: bytearray) -> None:
         reverse, neighbours = self._reverse_ports[rank], self._neighbours_of(rank)
         if self._interval:
-            self._in_flight -= sum(not _is_sign(packet) for _, _, packet in arrivals)
+            self._in_flight -= sum(not is_sign_of_life(packet) for _, _, packet in arrivals)
         if arrivals:
             # Eight bytes each: hosts are sent this list, and a run may have millions of crossings.
             self.crossings.setdefault(rank, array("Q")).extend([now] * len(arrivals))
@@ -222,7 +222,7 @@ class TimedMemoryEngine:
     def _send(self, rank: Rank, sent: Departure, receiver: Rank, its_port: Port) -> None:
         if self._interval:
             # Signs of life do not count, or they would keep each other going for ever.
-            self._in_flight += not _is_sign(sent.segments)
+            self._in_flight += not is_sign_of_life(sent.segments)
         self._places.setdefault((rank, sent.port, sent.step, sent.end), []).append(len(self.packets))
         # With the end of its crossing; over one port the receipt may end later, and `_act` corrects it.
         self._record(rank, sent, receiver, sent.end)
@@ -276,11 +276,6 @@ class TimedMemoryEngine:
         noticed = (start + (patience + 1) * self._interval for start in faulty)
         if now > max([self._over, *noticed]):
             self._times_of_run.horizon = now
-
-
-def _is_sign(packet: Packet) -> bool:
-    # By the tree: it may have been altered or repeated.
-    return packet[0][2] == CONTROL_TREE + ControlKind.KEEP_ALIVE
 
 
 def faults_of(algorithm: Algorithm, faults: Iterable[TimedFault]) -> FaultsInTime:
