@@ -55,4 +55,5 @@ def require_sound(table: Table) -> None:
     assert all({*row} == {*table.columns} for row in table.rows)
     assert set(table.verdicts) <= {Verdict.HOLDS}, [row for row in table.rows if row["verdict"] == "violated"]
     assert len(table.statuses) == len(table.rows)
+    assert all(row["measured"] is not None for row in table.rows if row.get("verdict") == "holds" and "measured" in row)
     require_explained_errata(table)

@@ -75,17 +75,6 @@ def test_printed_table_3_matches_the_golden_file() -> None:
     assert [row["ratio_previous_over_improved"] for row in rows] == [row[3] for row in broadcast.TABLE_3]
 
 
-def test_counts_of_figures_19_to_21_match_the_golden_file(run_cache: RunCache) -> None:
-    rows = [row for row in rows_of("fig19_21_twelve_step_networks", "computed") if row["alpha"].endswith("rho")]
-    assert len(rows) == 2 * 12 * len(broadcast.TWELVE_STEPS)
-    names = {"previous": node_counts.PREVIOUS, "improved": node_counts.PROPOSED}
-    for row in rows:
-        a, b = (int(part) for part in row["alpha"].removesuffix("rho").split("+"))
-        found = node_counts.counted(run_cache, names[row["algorithm"]], a, b, int(row["n"]), run=False)
-        expected = tuple(int(row[key]) for key in ("free", "senders_fig19", "receivers_fig20", "active_fig21"))
-        assert found.predicted[int(row["step"]) - 1] == expected
-
-
 def test_a_wrong_print_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = ((19, 19, 0, "1"), (722, 703, 19, "1.027027027"), (26733, 26011, 723, "1.027757487"))
     monkeypatch.setattr(broadcast, "TABLE_3", wrong)

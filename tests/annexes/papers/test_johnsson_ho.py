@@ -272,15 +272,6 @@ def test_the_printed_speed_up_depends_on_the_number_of_packets() -> None:
 # --- what is not measured --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.exhaustive(one_in=3)
-@pytest.mark.parametrize("about", REPRODUCTIONS, ids=lambda about: about.name)
-def test_only_rows_with_a_measurement_hold(about: Reproduction, sections: Sections) -> None:
-    for title, table in tables_of(sections(about, 3)).items():
-        for row in table.rows:
-            measured = [row[column] for column in ("measured", "on the links") if column in row]
-            assert row["verdict"] != "holds" or not measured or measured[0] is not None, (title, row)
-
-
 def test_the_two_rooted_tree_of_table_10_is_not_measured(sections: Sections) -> None:
     table = table_in(sections(allgather.REPRODUCTION, 3), "Table 10")
     assert {row["graph"]: row["verdict"] for row in table.rows}["TCBT"] == "evaluated"
@@ -407,13 +398,6 @@ def test_every_lemma_of_the_graphs_holds(n: int, sections: Sections) -> None:
     assert len(table.rows) == 11 - (n == 4) - (n > lemmas.SEARCHED)
 
 
-def test_lemma_3_23_by_binomials_for_one_tree_of_q4() -> None:
-    """1, 1, 3, then C(4, 2), C(4, 3), C(4, 4): 16 nodes."""
-    trees = EdgeDisjointBinomialTrees(Hypercube(4))
-    parents = {rank: trees.topology.neighbour(rank, trees.parent(rank, 0)) for rank in range(1, 16)}
-    assert lemmas.level_sizes(parents) == (1, 1, 3, 6, 4, 1)
-
-
 @pytest.mark.parametrize(("n", "trees"), [(2, 4), (3, 384)])
 def test_spanning_trees_are_all_listed(n: int, trees: int) -> None:
     """Kirchhoff: a square has 4 spanning trees, a cube 384. nESBT is a family of height n + 1."""
@@ -447,19 +431,6 @@ def replace_parents(trial: CachedRun, parents: dict[int, int]) -> CachedRun:
             return pl.LazyFrame({"receiver": [*parents], "sender": [*parents.values()]})
 
     return Altered(trial.plan, trial.summary, trial.path, trial.verdict)
-
-
-@pytest.mark.parametrize("n", [2, 3])
-def test_variants_of_one_port_take_the_cycles_of_section_4_1(n: int, run_cache: RunCache, sections: Sections) -> None:
-    """Theorem 4.3 for 60 packets: 2 60 + n - 1; BRG beside receiving: 60 + N - 2."""
-    title = "Section 4.1: T where"
-    if n == 3:
-        table = table_in(sections(broadcast.REPRODUCTION, n), title)
-    else:  # without the other tables, which take a hundred runs
-        table = Table(title, broadcast._times(replace(run_cache, sizes=[n]), broadcast.of_table("4.1")))
-    require_sound(table)
-    startups = {row["graph"]: str(row["measured"]).split()[0] for row in table.rows if row["M/B"] == 60}
-    assert startups == {"BRG": str(60 + 2**n - 2), "nESBT": str(120 + n - 1)}
 
 
 def test_packets_of_nrsbt_add_up_to_the_lower_bound() -> None:

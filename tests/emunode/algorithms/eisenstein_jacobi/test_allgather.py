@@ -1,7 +1,6 @@
 """All-to-all broadcasts of Eisenstein-Jacobi networks: complete, free of half-duplex conflicts, and the printed one."""
 
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from random import Random
 
@@ -14,20 +13,13 @@ from emunode.algorithms.eisenstein_jacobi.allgather import PhasedAllgather, Phas
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
 from emunode.engine.memory import MemoryEngine
-from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, Port, Rank, Segment, Step
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, Port, Rank, Segment
 from emunode.net.wire import ROW
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from tests.support import golden_rows, run_journal, run_scenario
 
 golden = partial(golden_rows, "ej")
 COMPLETE = ("three-phase", "two-phase", "dimension-wise")
-
-
-def name_of(line: dict[str, str]) -> str:
-    return f"ej:{line['a']}+{line['b']}" + (f"^{line['n']}" if line["n"] != "1" else "")
-
-
-SUMMARY = golden("a2a_summary")
 
 
 def allgather(topology: str, algorithm: str, **values: object) -> FinishedRun:
@@ -138,61 +130,3 @@ def test_repeated_message_is_counted_once() -> None:
 
 
 # What the printed rules do when taken at their word.
-
-Event = tuple[Step, Rank, Port, Rank]
-"""(step, sender, port, origin)."""
-
-
-def literal(network: EisensteinJacobi, carried: bool) -> Iterator[Event]:
-    """Yield algorithms 3 and 4: every packet with step > nM restarts a phase with the own message, or with the one it
-    carries.
-    """
-    length = network.diameter // network.dimensions - 1
-
-    def start(dimension: int, phase: int) -> list[tuple[int, tuple[int, int, int, int, int]]]:
-        sectors = {1: (6, 1), 2: (2, 3), 3: (4, 5)}[phase]
-        return [(j % 6, (d, j % 6, j - 1, length, length)) for d in range(dimension, 0, -1) for j in sectors]
-
-    waiting = [(1, rank, rank, 1, send) for rank in network.ranks() for send in start(network.dimensions, 1)]
-    for step, rank, origin, phase, (unit, (d, major, minor, x, y)) in waiting:
-        yield step, rank, 6 * (d - 1) + unit, origin
-        there = network.neighbour(rank, 6 * (d - 1) + unit)
-        if step % network.diameter:
-            child_delays = [(minor, (d, major, minor, x - 1, 0))] if x > 0 else []
-            child_delays += [(major, (d, major, minor, x - 1, y - 1))] if y > 0 else []
-            waiting += [(step + 1, there, origin, phase, send) for send in child_delays + start(d - 1, phase)]
-        elif phase < 3:
-            again = origin if carried else there
-            waiting += [(step + 1, there, again, phase + 1, send) for send in start(network.dimensions, phase + 1)]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [line for line in SUMMARY if "every packet" in line["algorithm"].lower()],
-    ids=lambda line: f"{line['algorithm'][7:14]}-{name_of(line)}",
-)
-def test_restarting_with_every_packet_multiplies_the_traffic(line: dict[str, str]) -> None:
-    """By (2M)^n a phase; with the own message it stays incomplete, with the carried one it comes back to its source."""
-    network = EisensteinJacobi(int(line["a"]), int(line["b"]), int(line["n"]))
-    events = list(literal(network, carried="CARRIED" in line["algorithm"]))
-    received = Counter((origin, network.neighbour(rank, port)) for _, rank, port, origin in events)
-    back = sum(count for (origin, rank), count in received.items() if origin == rank)
-    pairs = sum(origin != rank for origin, rank in received)
-    links = Counter((step, rank, port) for step, rank, port, _ in events)
-    ports = Counter((rank, port) for _, rank, port, _ in events)
-    measured = {
-        "pairs": pairs,
-        "missing": network.order * (network.order - 1) - pairs,
-        "dups": len(events) - back - pairs,
-        "self_receipts": back,
-        "events": len(events),
-        "last_step": max(step for step, *_ in events),
-        "halfduplex_conflicts": sum(
-            (step, network.neighbour(rank, port), network.reverse_port(port)) in links for step, rank, port in links
-        ),
-        "max_packets_per_link_step": max(links.values()),
-        "frames": len(links),
-        "max_packets_per_port": max(ports.values()),
-        "min_packets_per_port": min(ports.values()),
-    }
-    assert {name: str(value) for name, value in measured.items()} == {name: line[name] for name in measured}

@@ -1,7 +1,5 @@
 """One-to-all broadcasts of Eisenstein-Jacobi networks: runs against the paper's tables, and what the printed rules do."""
 
-from collections import Counter, deque
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +7,6 @@ import polars as pl
 import pytest
 
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
-from emunode.model import Rank, Step
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from tests.support import failures, golden_rows, run_journal, run_scenario
 
@@ -66,53 +63,3 @@ def test_first_receipt_is_in_the_predicted_step(algorithm: str) -> None:
 
 
 # What the printed rules do.
-
-PortPacket = tuple[int, int, int, int, int]
-"""(dimension, major unit, minor unit, x, y)."""
-
-
-def printed(network: EisensteinJacobi, misprint: bool) -> Iterator[tuple[Step, Rank]]:
-    """Yield (step, receiver) of every packet of Algorithms 1 and 2 with their counters; `misprint`: line 6 as it stands."""
-    length = network.diameter // network.dimensions - 1
-
-    def one_to_all(dimension: int) -> list[tuple[int, PortPacket]]:
-        sends = []
-        for d in range(dimension, 0, -1):
-            for j in range(1, 7):
-                major = 5 if misprint and j == 4 else j % 6
-                sends.append((j % 6, (d, major, j - 1, length, length)))
-        return sends
-
-    waiting = deque([(1, 0, one_to_all(network.dimensions))])
-    while waiting:
-        step, rank, sends = waiting.popleft()
-        for unit, (d, major, minor, x, y) in sends:
-            neighbour = network.neighbour(rank, 6 * (d - 1) + unit)
-            yield step, neighbour
-            child_delays = [(minor, (d, major, minor, x - 1, 0))] if x > 0 else []
-            child_delays += [(major, (d, major, minor, x - 1, y - 1))] if y > 0 else []
-            waiting.append((step + 1, neighbour, child_delays + one_to_all(d - 1)))
-
-
-VARIANTS = [line for line in golden("o2a_variants") if int(line["nodes"]) >= 7]
-"""Below 7 nodes two ports lead to the same neighbour."""
-
-
-@pytest.mark.parametrize(
-    "line", VARIANTS, ids=lambda line: f"{line['variant'][:7]}-{line['a']}+{line['b']}^{line['n']}"
-)
-def test_variants_of_the_one_to_all_rules(line: dict[str, str]) -> None:
-    """Line 6 of Algorithm 1 as printed misses as many as it reaches twice; counters need b = a + 1; the rest is right."""
-    a, b, n = int(line["a"]), int(line["b"]), int(line["n"])
-    network = EisensteinJacobi(a, b, n)
-    expected = [int(line[column]) for column in ("missing", "duplicates", "source_receipts", "packets", "steps")]
-    if line["variant"] == "general rule":
-        counts = ej_counts.improved(network)
-        assert [0, 0, 0, sum(counts.receivers), counts.steps] == expected
-        return
-    events = list(printed(network, misprint="as printed" in line["variant"]))
-    received = Counter(rank for _, rank in events)
-    at_source = received.pop(0, 0)
-    missing = network.order - 1 - len(received)
-    duplicates = sum(received.values()) - len(received)
-    assert [missing, duplicates, at_source, len(events), max(step for step, _ in events)] == expected

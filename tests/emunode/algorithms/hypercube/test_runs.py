@@ -12,7 +12,7 @@ from emunode.algorithms.hypercube.costs import CycleForm
 from emunode.algorithms.hypercube.schedule import CubeRouting
 from emunode.algorithms.registry import make_algorithm, registered
 from emunode.model import Collective, PortModel
-from tests.hypercube_support import cube, play, spec
+from tests.hypercube_support import cube, spec
 from tests.scenarios import Case
 
 ALGORITHMS = [entry for _, entry in registered() if entry.family == "hypercube"]
@@ -44,23 +44,6 @@ def test_loads_in_closed_form_are_those_of_the_routes(n: int, collective: Collec
             assert isinstance(algorithm, CubeRouting)
             assert list(algorithm.loads) == algorithm.found_loads()
             assert algorithm.hops == sum(1 for _ in algorithm.crossings()) * algorithm.copies // algorithm.count
-
-
-# --- the comparison of section 4.2 -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [3, 5])
-def test_edge_disjoint_trees_are_n_times_as_fast(n: int) -> None:
-    """Table 6, with enough packets that the n cycles of the last one do not count."""
-    packets = 40 * n
-    values = {"message_bytes": 8 * packets, "segments": packets, "packet_limit": 8}
-    seconds = {}
-    for name in ("sbt", "tcbt", "nesbt"):
-        wanted = spec(n, Collective.BROADCAST, name, PortModel.EXCHANGE, **values)
-        metrics = play(wanted).metrics
-        seconds[name] = metrics["startups"] * 1e-3 + metrics["transfer_bytes"] * 1e-6
-    assert 0.96 * n < seconds["sbt"] / seconds["nesbt"] < n
-    assert 2.9 < seconds["tcbt"] / seconds["nesbt"] < 3.1
 
 
 # --- the best packets ------------------------------------------------------------------------------------------------

@@ -8,13 +8,8 @@ import pytest
 
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.star.bounds import total_distance, unit_bounds
-from emunode.algorithms.star.edge_disjoint_allgather import AcknowledgedTraversal, ClockedTraversal
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.engine.memory import MemoryEngine
-from emunode.faults.kinds import Crash
-from emunode.model import ALL_RANKS, Collective, CollectiveSpec, HopOutcome, PortModel
-from emunode.net.wire import ROW
-from emunode.play import play
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, PortModel
 from emunode.topologies.star import StarGraph
 from tests.support import failures, golden_rows, run_journal, run_scenario
 
@@ -218,39 +213,3 @@ def test_only_clocked_traversal_survives_a_crash(n: int) -> None:
     expected = (star.order - 1) * (star.order - 2)
     assert result.summary["expected_deliveries"] == expected
     assert result.summary["intact_deliveries"] == expected - LOST_BY_ACKNOWLEDGING[n][0]
-
-
-class Clocked(ClockedTraversal):
-    """From rank 0 alone."""
-
-    @property
-    def sources(self) -> range:
-        return range(1)
-
-
-class Acknowledged(AcknowledgedTraversal):
-    """From rank 0 alone."""
-
-    @property
-    def sources(self) -> range:
-        return range(1)
-
-
-def healthy_reached(make: type[TreeCollective], n: int, fault: int) -> int:
-    """Return healthy ranks that hear rank 0 on some of its n-1 trees while `fault` is dead from the start."""
-    spec = CollectiveSpec(f"star:{n}", Collective.ALLGATHER, make.name, 0, redundancy=n - 1, message_bytes=2)
-    network = MemoryEngine(make(StarGraph(n), spec))
-    rows = b"".join(play(network, [Crash(1, fault)]))
-    return len({row[2] for row in ROW.iter_unpack(rows) if row[-1] == HopOutcome.FIRST})
-
-
-@pytest.mark.parametrize("n", [3, 4, FIVE])
-def test_pairs_lost_by_waiting_for_acknowledgements(n: int) -> None:
-    """From one source, over all positions of one faulty node."""
-    others = StarGraph(n).order - 1
-    lost = [others - 1 - healthy_reached(Acknowledged, n, fault) for fault in range(1, others + 1)]
-    assert (sum(lost), sum(count > 0 for count in lost)) == LOST_BY_ACKNOWLEDGING[n]
-
-
-def test_clocked_traversal_loses_no_pair_of_s4() -> None:
-    assert {healthy_reached(Clocked, 4, fault) for fault in range(1, 24)} == {22}

@@ -10,12 +10,8 @@ import pytest
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.routed_collective import RoutedCollective
 from emunode.algorithms.star.bounds import total_distance
-from emunode.algorithms.star.scatter import StarTreeScatter
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank
-from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
-from emunode.trees.star.balanced import ScatterTrees
-from emunode.trees.star.necklace import NecklaceTree
 from tests.support import failures, golden_rows, run_journal, run_scenario
 
 golden = partial(golden_rows, "star")
@@ -84,52 +80,6 @@ def test_messages_leave_farthest_destination_first() -> None:
         assert distances == sorted(distances, reverse=True)
     waits = journal.group_by("target").agg(hops=pl.len(), took=pl.col("step").max() - pl.col("step").min() + 1)
     assert waits["hops"].equals(waits["took"]), "only the source keeps a message"
-
-
-class MbstTree(ScatterTrees):
-    """MBST as a tree for scattering."""
-
-    def __init__(self, topology: Topology) -> None:
-        super().__init__(topology)
-        self._mbst = NecklaceTree(topology)
-
-    def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
-        return (self.parent(rank, 0),)
-
-    def subtree(self, rank: Rank, copy: int) -> Port:
-        return self.route(rank, copy)[0]
-
-    def parent(self, rank: Rank, tree: int) -> Port:
-        return self._mbst.parent(rank, tree)
-
-    def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        return self._mbst.child_ports(rank, tree)
-
-
-class MbstScatter(StarTreeScatter):
-    """Not offered: what MBST would do for scattering."""
-
-    name = "mbst"
-    citation = "TR 93-346"
-    trees_class = MbstTree
-
-    @property
-    def all_port_steps(self) -> tuple[int, str]:
-        return -(-(self.topology.order - 1) // self.topology.degree), "balanced"
-
-
-@pytest.mark.parametrize("n", [3, 4, 5, 6])
-def test_mbst_is_an_optimal_scattering_tree_too(n: int) -> None:
-    rows = {
-        row["model"]: row
-        for row in golden("tr_algorithms")
-        if row["n"] == str(n) and row["problem"] == "SNS" and row["method"] == "MBST used for scattering"
-    }
-    for model, row in rows.items():
-        spec = CollectiveSpec(f"star:{n}", Collective.SCATTER, "mbst", 0, port_model=PortModel(MODELS[model]))
-        algorithm = MbstScatter(StarGraph(n), spec)
-        assert algorithm.last_step == walked(algorithm)[0] == int(row["steps_measured"])
-        assert algorithm.hops == walked(algorithm)[1] == int(row["tx_measured"])
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 6])
