@@ -10,7 +10,6 @@ from types import FrameType
 from typing import Any
 
 import networkx
-import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import given, settings
@@ -131,20 +130,6 @@ def test_link_reliability(case: tuple[str, str]) -> None:
     assert {links - failed: sets for failed, sets in enumerate(survived) if sets} == {
         int(row["working_links"]): int(row["sets_that_connect_them"]) for row in rows
     }
-
-
-@pytest.mark.parametrize("name", ["hypercube:3", "ej:1+2", "hypercube:4", "ring:9", "torus:3x4", "petersen:5,2"])
-def test_spanning_trees_agree_with_the_determinant_of_kirchhoff(name: str) -> None:
-    topology = parse_topology(name)
-    graph = networkx.Graph([(one, other) for one, _, other, _ in topology.links()])
-    survived = figure(name, "all_terminal_reliability").value
-    assert isinstance(survived, tuple)
-    adjacency: Any = networkx.to_numpy_array(graph)
-    laplacian = np.diag([graph.degree[node] for node in graph]) - adjacency
-    trees = survived[topology.link_count - topology.order + 1]
-    assert trees == pytest.approx(float(np.linalg.det(laplacian[1:, 1:])), rel=1e-9)
-    assert survived[0] == 1
-    assert not any(survived[topology.link_count - topology.order + 2 :])
 
 
 # --- definitions, on small random graphs -------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def test_the_closed_form_of_all_distances(n: int) -> None:
 
 
 def test_every_part_of_the_theorems_is_covered(report: tuple[int, list[Section]]) -> None:
-        rows = [row for title, table in tables_of(report[1]).items() if title.startswith("Theorem") for row in table.rows]
+    rows = [row for title, table in tables_of(report[1]).items() if title.startswith("Theorem") for row in table.rows]
     parts = {"rule 1", *(str(i) for i in (1, 2, 3.1, 3.2, 4, 5, 6, 7, 8.1, 8.2, 8.3)), *(f"9.{i}" for i in range(1, 6))}
     assert {row["theorem"] for row in rows} == parts | {f"10.{i}" for i in range(1, 8)}
 

@@ -22,6 +22,7 @@ from tests.contract.cases import CASES
 from tests.mutation_support import MUTATIONS
 from tests.recorded_runs import recorded
 from tests.scenarios import Case
+from tests.support import GOLDEN
 
 CHECKERS = sorted(CHECKER.parent.glob("*.py"))
 FORGED = [case for case in CASES[::41] if len(case.history) < 300]
@@ -194,31 +195,16 @@ def both(*forgeries: Forgery) -> Forgery:
 
 UNDRAWN = "journal.csv: no fault in faults.csv explains draws: 1 times"
 SOUND = Case("star:4 broadcast edt redundancy=3 messages=2", "crash:2134@3", "byzantine:4231", "loss:1234~3214:0.4")
-HEADING = {
-    "topology": "star:5", "order": 25, "degree": 4, "diameter": 5, "collective": "scatter", "algorithm": "flood",
-    "source": "2134", "port_model": "one-port", "driver": "local", "clock": "timed", "seed": 1, "messages": 3,
-    "message_bytes": 65, "segments_per_tree": 2, "redundancy": 2, "faults": [], "journal_rows": 1,
-    "reason": "interrupted", "undecided_because": "a loss", "without_effect": ["crash:2134@3"],
-}  # fmt: skip
-SCENARIO = {
-    "topology": "hypercube:4", "collective": "reduce", "algorithm": "flood", "source": "2134", "port_model": "one-port",
-    "duplex": "half", "driver": "local", "clock": "timed", "seed": 1, "messages": 1, "message_bytes": 65, "segments": 2,
-    "redundancy": 2, "startup": "2ms", "per_byte": "2us", "packet_limit": 10, "fault_knowledge": "detect:2",
-    "on_failure": "agree", "reliable": True, "repair": "next-port",
-}  # fmt: skip
-FACTS = {
-    "collective": "allgather", "port_model": "exchange", "duplex": "half", "clock": "timed", "redundancy": 2, "messages": 1,
-    "source": 1, "message_bytes": 65, "short_blocks": 1, "packet_limit": 10, "startup": 1.0, "per_byte": 1.0, "roots": [],
-    "many_roots": True, "faults": False, "knows_neighbours": True, "features": ["reliable"], "ended": "it was ended",
-}  # fmt: skip
+FIELDS = json.loads((GOLDEN / "archive_fields.json").read_text())
+"""Other values of fields of summary.json, scenario.toml and run.json."""
 FORGERIES: dict[str, tuple[Forgery, tuple[str, ...]]] = {
     **{f"heading {name}": (with_fields("summary.json", **{name: value}), (".json: ", ", and "))
-       for name, value in HEADING.items()},
+       for name, value in FIELDS["heading"].items()},
     **{f"scenario {name}": (with_fields("scenario.toml", **{name: value}), ("scenario.toml: ", ".json: "))
-       for name, value in SCENARIO.items()},
+       for name, value in FIELDS["scenario"].items()},
     **{f"scenario without {name}": (with_fields("scenario.toml", **{name: None}), (f"scenario.toml: {name}", "run.json"))
        for name in ("redundancy", "messages")},
-    **{f"facts {name}": (with_fields("run.json", **{name: value}), (": ",)) for name, value in FACTS.items()},
+    **{f"facts {name}": (with_fields("run.json", **{name: value}), (": ",)) for name, value in FIELDS["facts"].items()},
     "scenario without faults": (
         with_fields("scenario.toml", fault=[]), ("scenario.toml: fault is []", "summary.json: faults")),
     "no faults in scenario and heading": (
@@ -298,7 +284,7 @@ def test_a_stored_run_belongs_to_its_scenario(tmp_path: Path, call: Call) -> Non
     """`verify` finds every forgery that changes files which a stored run has too."""
     SOUND.stored(run := tmp_path / "run")
     sound = {name: (run / name).read_bytes() for name in ("scenario.toml", "summary.json")}
-    forgeries = [f"{part} {name}" for part, names in (("heading", HEADING), ("scenario", SCENARIO)) for name in names]
+    forgeries = [f"{part} {name}" for part in ("heading", "scenario") for name in FIELDS[part]]
     for name in (*forgeries, "no faults in scenario and heading", "another heading", "another network everywhere"):
         for file, data in FORGERIES[name][0](dict(sound)).items():
             (run / file).write_bytes(data)

@@ -19,7 +19,7 @@ from coordinator.theory.survivors import bounds
 from emunode.errors import RunError, ScenarioError
 from tests.command_line import fields
 from tests.scenarios import Case
-from tests.support import run_scenario
+from tests.support import golden_rows, run_scenario
 
 
 def by_cuts(scenario: Scenario, *faults: str) -> Certificate:
@@ -67,27 +67,12 @@ def test_neighbours_of_the_source_depend_on_no_node(kind: str, expected: int | N
 
 
 @pytest.mark.parametrize(
-    ("topology", "algorithm", "redundancy", "faults", "survived", "lost"),
-    [
-        ("star:4", "greedy-tree", 1, "nodes<=3", [1, 9, 44, 148], [0, 39, 795, 7715]),
-        ("star:4", "greedy-tree", 1, "links<=2", [1, 13, 78], [0, 62, 2107]),
-        ("star:4", "edt", 3, "nodes<=6", [1, 23, 253, 1430, 4891, 11464, 20017], [0, 0, 0, 567, 8697]),
-        ("star:4", "edt", 3, "links<=3", [1, 36, 630, 6137], [0, 0, 0, 1454]),
-        ("hypercube:3", "sbt", 1, "nodes<=3", [1, 4, 8, 10], [0, 5, 24, 46]),
-        ("hypercube:3", "nesbt", 3, "nodes<=7", [1, 7, 21, 24, 16, 9, 3, 1], [0, 0, 0, 17, 30, 18, 4, 0]),
-        ("hypercube:3", "nesbt", 3, "links<=4", [1, 12, 66, 148, 141], [0, 0, 0, 102, 663]),
-        ("hypercube:4", "nesbt", 4, "nodes<=5", [1, 15, 105, 455, 1182, 1978], [0, 0, 0, 0, 263, 1814]),
-        ("hypercube:4", "nesbt", 4, "links<=4", [1, 32, 496, 4960, 34912], [0, 0, 0, 0, 1288]),
-        ("ej:2+3", "improved", 1, "nodes<=1", [1, 12], [0, 12]),
-        ("ej:2+3", "improved", 1, "links<=1", [1, 39], [0, 30]),
-        ("ej:2+3", "independent-trees", 6, "nodes<=6", [1, 18, 153, 816, 3060, 8568, 18215], [0] * 6 + [408]),
-    ],
+    "row", golden_rows("reliability", "survived_sets"), ids=lambda row: " ".join([*row.values()][:4])
 )
-def test_numbers_of_survived_sets(
-    topology: str, algorithm: str, redundancy: int, faults: str, survived: list[int], lost: list[int]
-) -> None:
+def test_numbers_of_survived_sets(row: dict[str, str]) -> None:
     """The values are counted by another program, set by set."""
-    scenario = Case(f"{topology} broadcast {algorithm} x={redundancy}").scenario
+    survived, lost = (list(map(int, row[column].split())) for column in ("survived", "lost"))
+    faults, scenario = row["faults"], Case("{topology} broadcast {algorithm} x={redundancy}".format(**row)).scenario
     certificate = by_cuts(scenario, faults)
     assert [level.survived for level in certificate.counts] == survived
     assert all(level.covered == level.sets for level in certificate.counts)
