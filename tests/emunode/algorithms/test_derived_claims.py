@@ -1,6 +1,6 @@
 """Where predictions come from: closed forms against enumeration, spoilt schedules, and claims marked as derived."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.eisenstein_jacobi.allgather import PhasedAllgather
 from emunode.algorithms.eisenstein_jacobi.independent import IndependentScatter, one_dimension_height
 from emunode.algorithms.registry import make_algorithm
+from emunode.algorithms.routed_collective import RoutedCollective
 from emunode.algorithms.star.alltoall import MET_WITH, ListSchedule
 from emunode.algorithms.star.bounds import sum_of_depths
 from emunode.algorithms.star.edge_disjoint import DisjointTreesExchange, DisjointTreesScatter
@@ -27,8 +28,8 @@ from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
-from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from tests.any_network_support import network_of_graph
+from tests.command_line import fields
 from tests.support import failures, golden_rows, run_scenario
 
 # Closed forms.
@@ -37,14 +38,6 @@ from tests.support import failures, golden_rows, run_scenario
 @pytest.mark.parametrize("row", golden_rows("star", "edt"), ids=lambda row: row["n"])
 def test_sum_of_depths(row: dict[str, str]) -> None:
     assert sum_of_depths(StarGraph(int(row["n"]))) == int(row["sum_of_depths_per_tree_measured"])
-
-
-@pytest.mark.parametrize("n", range(3, 7))
-def test_sum_of_depths_is_that_of_every_tree(n: int) -> None:
-    star = StarGraph(n)
-    trees = EdgeDisjointTrees(star)
-    for tree in range(trees.count):
-        assert sum(trees.level(rank, tree) for rank in star.ranks()) == sum_of_depths(star)
 
 
 @pytest.mark.parametrize(
@@ -145,62 +138,41 @@ def derived(found: Sequence[Judgement]) -> set[str]:
     return {judgement.claim.name for judgement in found if judgement.claim.derived}
 
 
-STAR = {"topology": "star:4"}
-INDEPENDENT = [
-    {**STAR, "collective": "broadcast", "algorithm": "greedy-tree", "port_model": "one-port", "segments": 3},
-    {**STAR, "collective": "reduce", "algorithm": "greedy-tree", "port_model": "one-port"},
-    {**STAR, "collective": "broadcast", "algorithm": "bfs-tree", "port_model": "one-port"},
-    {"topology": "hypercube:4", "collective": "broadcast", "algorithm": "bfs-tree", "port_model": "one-port"},
-    {"topology": "ej:2+3^2", "collective": "broadcast", "algorithm": "bfs-tree", "port_model": "one-port"},
-    {"topology": "ej:2+3", "collective": "broadcast", "algorithm": "improved", "port_model": "one-port", "messages": 3},
-    {**STAR, "collective": "scatter", "algorithm": "edt", "messages": 3},
-    {**STAR, "collective": "gather", "algorithm": "edt", "redundancy": 3},
-    {**STAR, "collective": "alltoall", "algorithm": "edt", "redundancy": 3},
-    {**STAR, "collective": "alltoall", "algorithm": "list-schedule", "messages": 7},
-    {"topology": "ej:1+3", "collective": "broadcast", "algorithm": "independent-trees", "segments": 2},
-    {"topology": "ej:0+3", "collective": "reduce", "algorithm": "independent-trees"},
-    {"topology": "ej:2+2", "collective": "broadcast", "algorithm": "independent-trees"},
-    {"topology": "ej:2+3^2", "collective": "broadcast", "algorithm": "independent-trees", "redundancy": 3},
-    {"topology": "ej:2+3", "collective": "allgather", "algorithm": "three-phase"},
-    {"topology": "ej:1+2^2", "collective": "allgather", "algorithm": "two-phase"},
-    {"topology": "ej:2+3", "collective": "allgather", "algorithm": "three-phase-printed"},
-    {"topology": "hypercube:4", "collective": "scatter", "algorithm": "sbnt-fifo"},
-    {"topology": "hypercube:4", "collective": "scatter", "algorithm": "sbntc-fifo"},
-]
+INDEPENDENT = (
+    "star:4 broadcast greedy-tree port_model=one-port segments=3", "star:4 reduce greedy-tree port_model=one-port",
+    "star:4 broadcast bfs-tree port_model=one-port", "hypercube:4 broadcast bfs-tree port_model=one-port",
+    "ej:2+3^2 broadcast bfs-tree port_model=one-port", "ej:2+3 broadcast improved port_model=one-port messages=3",
+    "star:4 scatter edt messages=3", "star:4 gather edt redundancy=3", "star:4 alltoall edt redundancy=3",
+    "star:4 alltoall list-schedule messages=7", "ej:1+3 broadcast independent-trees segments=2",
+    "ej:0+3 reduce independent-trees", "ej:2+2 broadcast independent-trees",
+    "ej:2+3^2 broadcast independent-trees redundancy=3", "ej:2+3 allgather three-phase", "ej:1+2^2 allgather two-phase",
+    "ej:2+3 allgather three-phase-printed", "hypercube:4 scatter sbnt-fifo", "hypercube:4 scatter sbntc-fifo",
+)  # fmt: skip
 
 
-def named(scenario: dict[str, object]) -> str:
-    """Return a short name of a test."""
-    return "-".join(map(str, scenario.values()))
-
-
-@pytest.mark.parametrize("scenario", INDEPENDENT, ids=named)
-def test_steps_have_a_formula(scenario: dict[str, object]) -> None:
-    found = judgements(**scenario)
+@pytest.mark.parametrize("scenario", INDEPENDENT)
+def test_steps_have_a_formula(scenario: str) -> None:
+    found = judgements(**fields(scenario))
     assert "steps" not in derived(found)
     assert any(judgement.claim.name == "steps" and judgement.claim.relation == "==" for judgement in found)
 
 
-DERIVED = [
-    ({**STAR, "collective": "scatter", "algorithm": "edt"}, {"steps", "segments"}),
-    ({**STAR, "collective": "gather", "algorithm": "edt", "messages": 2, "redundancy": 2}, {"steps", "segments"}),
-    ({**STAR, "collective": "alltoall", "algorithm": "edt", "messages": 2}, {"steps", "segments"}),
-    ({**STAR, "collective": "alltoall", "algorithm": "edt", "messages": 4}, {"steps"}),
-    ({"topology": "star:3", "collective": "alltoall", "algorithm": "list-schedule", "messages": 61}, {"steps"}),
-    ({"topology": "ej:1+2^2", "collective": "broadcast", "algorithm": "independent-trees"}, {"steps"}),
-    ({"topology": "ej:1+3", "collective": "broadcast", "algorithm": "bfs-tree", "port_model": "one-port"}, {"steps"}),
-    ({"topology": "ej:1+4", "collective": "allgather", "algorithm": "three-phase"}, {"steps"}),
-    ({"topology": "hypercube:4", "collective": "allgather", "algorithm": "tcbt"}, {"startups", "transfer_bytes"}),
-]
+DERIVED = {
+    "star:4 scatter edt": {"steps", "segments"},
+    "star:4 gather edt messages=2 redundancy=2": {"steps", "segments"},
+    "star:4 alltoall edt messages=2": {"steps", "segments"},
+    "star:4 alltoall edt messages=4": {"steps"},
+    "star:3 alltoall list-schedule messages=61": {"steps"},
+    "ej:1+2^2 broadcast independent-trees": {"steps"},
+    "ej:1+3 broadcast bfs-tree port_model=one-port": {"steps"},
+    "ej:1+4 allgather three-phase": {"steps"},
+    "hypercube:4 allgather tcbt": {"startups", "transfer_bytes"},
+}
 
 
-@pytest.mark.parametrize(
-    ("scenario", "names"),
-    DERIVED,
-    ids=lambda value: "-".join(sorted(map(str, value)) if isinstance(value, set) else map(str, value.values())),
-)
-def test_claims_without_a_formula_are_derived_and_bounded(scenario: dict[str, object], names: set[str]) -> None:
-    found = judgements(**scenario)
+@pytest.mark.parametrize(("scenario", "names"), DERIVED.items(), ids=DERIVED)
+def test_claims_without_a_formula_are_derived_and_bounded(scenario: str, names: set[str]) -> None:
+    found = judgements(**fields(scenario))
     assert names <= derived(found)
     for name in names & {"steps"}:
         bounds = [judgement for judgement in found if judgement.claim.name == name and not judgement.claim.derived]
@@ -228,9 +200,9 @@ def test_claims_are_not_derived_unless_they_say_so() -> None:
 # Schedules that were spoilt: what is predicted by a formula does not follow them.
 
 
-def spoilt(**values: object) -> set[str]:
+def spoilt(scenario: str) -> set[str]:
     """Return names of the violated claims of a run that came to its end."""
-    result = run_scenario(None, **values)
+    result = run_scenario(None, **fields(scenario))
     assert result.verdict == "violated"
     return {judgement.claim.name for judgement in result.judgements if judgement.verdict == "violated"}
 
@@ -240,39 +212,32 @@ def late(_algorithm: TreeCollective, _relative: Rank, _tree: int, ports: Sequenc
     return range(2, len(ports) + 2)
 
 
-@pytest.mark.parametrize("scenario", INDEPENDENT[:6], ids=named)
-def test_late_children_violate_the_claimed_steps(scenario: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("scenario", INDEPENDENT[:6])
+def test_late_children_violate_the_claimed_steps(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for entry in (TreeCollective, BreadthFirstBroadcast):
         monkeypatch.setattr(entry, "delays", late)
-    assert "steps" in spoilt(**scenario)
+    assert "steps" in spoilt(scenario)
 
 
-def test_late_scatter_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_time = DisjointTreesScatter.route
-    monkeypatch.setattr(
-        DisjointTreesScatter,
-        "route",
-        lambda *copy: [(port, step + 7) for port, step in on_time(*copy)],
-    )
-    for messages in (1, 3):
-        assert "steps" in spoilt(topology="star:4", collective="scatter", algorithm="edt", messages=messages)
-
-
-def test_slow_exchange_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_time = DisjointTreesExchange.route
-    monkeypatch.setattr(
-        DisjointTreesExchange,
-        "route",
-        lambda *copy: [(port, 4 * step) for port, step in on_time(*copy)],
-    )
-    for messages in (2, 3):
-        assert "steps" in spoilt(topology="star:4", collective="alltoall", algorithm="edt", messages=messages)
-
-
-def test_late_list_schedule_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_time = ListSchedule.route
-    monkeypatch.setattr(ListSchedule, "route", lambda *copy: [(port, step + 1) for port, step in on_time(*copy)])
-    assert "steps" in spoilt(topology="star:4", collective="alltoall", algorithm="list-schedule", messages=7)
+@pytest.mark.parametrize(
+    ("entry", "delayed", "scenarios"),
+    [
+        (DisjointTreesScatter, lambda step: step + 7, ("star:4 scatter edt", "star:4 scatter edt messages=3")),
+        (DisjointTreesExchange, lambda step: 4 * step, ("star:4 alltoall edt messages=2", "star:4 alltoall edt messages=3")),
+        (ListSchedule, lambda step: step + 1, ("star:4 alltoall list-schedule messages=7",)),
+        (IndependentScatter, lambda step: step + 5, ("ej:2+3 scatter independent-trees",
+                                                      "ej:2+3 scatter independent-trees redundancy=2")),
+    ],
+)  # fmt: skip
+def test_late_routes_violate_the_claimed_steps(
+    entry: type[RoutedCollective],
+    delayed: Callable[[Step], Step],
+    scenarios: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on_time = entry.route
+    monkeypatch.setattr(entry, "route", lambda *copy: [(port, delayed(step)) for port, step in on_time(*copy)])
+    assert all("steps" in spoilt(scenario) for scenario in scenarios)
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
@@ -283,15 +248,7 @@ def test_a_wrong_height_of_trees_violates_the_claimed_steps(
     monkeypatch.setattr(TreeCollective, "delays", lambda *place: [2] * len(place[-1]))
     height = IndependentTrees.height
     monkeypatch.setattr(IndependentTrees, "height", lambda *tree: 2 * height(*tree))
-    assert "steps" in spoilt(topology=topology, collective=collective, algorithm="independent-trees")
-
-
-def test_a_late_scatter_over_trees_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_time = IndependentScatter.route
-    monkeypatch.setattr(IndependentScatter, "route", lambda *copy: [(port, step + 5) for port, step in on_time(*copy)])
-    for redundancy in (1, 2):
-        names = spoilt(topology="ej:2+3", collective="scatter", algorithm="independent-trees", redundancy=redundancy)
-        assert "steps" in names
+    assert "steps" in spoilt(f"{topology} {collective} independent-trees")
 
 
 def test_a_wrong_table_of_phases_does_not_change_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:

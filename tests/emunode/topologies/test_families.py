@@ -2,7 +2,7 @@
 
 import tracemalloc
 from collections import Counter
-from itertools import combinations_with_replacement, permutations, product
+from itertools import combinations_with_replacement, permutations
 
 import networkx
 import pytest
@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from emunode.errors import ScenarioError
 from emunode.testing import to_networkx
 from emunode.topologies.base import SEARCH_LIMIT, breadth_first_distances
+from emunode.topologies.digest import links_sha256
 from emunode.topologies.finite_fields import FiniteField, prime_power
-from emunode.topologies.jellyfish import Links, SplitMix64, random_regular_graph
+from emunode.topologies.jellyfish import SplitMix64, random_regular_graph
 from emunode.topologies.registry import descriptions, parse_topology
+from tests.support import golden_rows
 
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)
 
@@ -127,55 +129,6 @@ def test_nodes_of_alternating_groups_are_the_even_permutations(name: str) -> Non
 # Jellyfish.
 
 
-def drawn_literally(order: int, degree: int, seed: int) -> Links:
-    """Return the procedure in its words: every list is made anew for every link."""
-    random = SplitMix64(seed)
-    while True:
-        links = _one_attempt(order, degree, random)
-        ends = [(one, other) for link in links for one, other in (link, link[::-1])]
-        graph = tuple(tuple(sorted(other for one, other in ends if one == rank)) for rank in range(order))
-        reached = {0}
-        while grown := {other for rank in reached for other in graph[rank]} - reached:
-            reached |= grown
-        if links and len(reached) == order:
-            return graph
-
-
-def _one_attempt(order: int, degree: int, random: SplitMix64) -> list[tuple[int, int]]:
-    links: list[tuple[int, int]] = []
-    linked: list[set[int]] = [set() for _ in range(order)]
-
-    def add(one: int, other: int) -> None:
-        links.append((min(one, other), max(one, other)))
-        linked[one].add(other)
-        linked[other].add(one)
-
-    while len(links) < order * degree // 2:
-        free = [rank for rank in range(order) if len(linked[rank]) < degree]
-        pairs = [(u, v) for u in free for v in free if u < v and v not in linked[u]]
-        if pairs:
-            add(*pairs[random.below(len(pairs))])
-            continue
-        p = free[0]
-        q = p if degree - len(linked[p]) >= 2 else free[1]
-        candidates = [
-            (index, s, t)
-            for index, (x, y) in enumerate(links)
-            for s, t in ((x, y), (y, x))
-            if s not in linked[p] | {p, q} and t not in linked[q] | {p, q}
-        ]
-        if not candidates:
-            return []
-        index, s, t = candidates[random.below(len(candidates))]
-        links[index] = links[-1]
-        del links[-1]
-        linked[s].remove(t)
-        linked[t].remove(s)
-        add(p, s)
-        add(q, t)
-    return links
-
-
 def test_random_numbers_are_those_of_splitmix64() -> None:
     random = SplitMix64(0)
     assert [random.next() for _ in range(3)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
@@ -183,11 +136,11 @@ def test_random_numbers_are_those_of_splitmix64() -> None:
     assert [random.below(10) for _ in range(12)] == [5, 9, 0, 5, 1, 8, 5, 3, 0, 0, 7, 0]
 
 
-@pytest.mark.parametrize("order", range(3, 12))
-def test_counted_pairs_draw_the_same_network_as_listed_ones(order: int) -> None:
-    for degree in range(2, order):
-        for seed in range(5) if order * degree % 2 == 0 else ():
-            assert random_regular_graph(order, degree, seed) == drawn_literally(order, degree, seed)
+def test_random_networks_are_those_of_the_literal_procedure() -> None:
+    """The golden file has the networks that another program draws, which lists all pairs anew for every link."""
+    for row in golden_rows("networks", "jellyfish"):
+        expected = tuple(tuple(map(int, each.split(","))) for each in row["neighbours"].split())
+        assert random_regular_graph(int(row["order"]), int(row["degree"]), int(row["seed"])) == expected
 
 
 def test_links_of_a_jellyfish_network() -> None:
@@ -198,85 +151,18 @@ def test_links_of_a_jellyfish_network() -> None:
 
 # Slim Fly.
 
-PRIME_POWERS = {
-    4: ([1, 1], 2),
-    8: ([1, 1, 0], 2),
-    9: ([1, 1], 3),
-    16: ([1, 1, 0, 0], 2),
-    25: ([3, 1], 5),
-    27: ([2, 1, 0], 3),
-}
-"""For q = p^k: the coefficients of x^k, the constant first, in a field where x is primitive; and p."""
 
-
-def pairs_below(q: int) -> list[tuple[int, int]]:
-    return list(product(range(q), range(q)))
-
-
-def tables_of_field(q: int) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int], list[int]]:
-    """Return sums, products and powers of a primitive element: polynomials multiplied and reduced, no logarithms."""
-    if q not in PRIME_POWERS:
-        root = next(each for each in range(1, q) if len({each**power % q for power in range(q)}) == q - 1)
-        pairs = pairs_below(q)
-        powers = [root**power % q for power in range(q - 1)]
-        return {(a, b): (a + b) % q for a, b in pairs}, {(a, b): a * b % q for a, b in pairs}, powers
-    reduced, p = PRIME_POWERS[q]
-    k = len(reduced)
-    # The constant of a polynomial is the last digit of its number in base p.
-    polynomials = {sum(c * p**at for at, c in enumerate(word)): word for word in product(range(p), repeat=k)}
-    number = {word: each for each, word in polynomials.items()}
-    sums, products = {}, {}
-    for (a, one), (b, other) in product(polynomials.items(), repeat=2):
-        sums[a, b] = number[tuple((c + d) % p for c, d in zip(one, other, strict=True))]
-        long = [0] * (2 * k - 1)
-        for (i, c), (j, d) in product(enumerate(one), enumerate(other)):
-            long[i + j] += c * d
-        while len(long) > k:
-            leading = long.pop()
-            for at, c in enumerate(reduced, len(long) - k):
-                long[at] += leading * c
-        products[a, b] = number[tuple(c % p for c in long)]
-    powers = [1]
-    for _ in range(q - 2):
-        powers.append(products[powers[-1], p])
-    return sums, products, powers
-
-
-@pytest.mark.parametrize("q", [3, 4, 5, 7, 8, 9, 16, 25, 27])
-def test_slim_fly_is_the_graph_of_mckay_miller_and_siran(q: int) -> None:
-    sums, products, powers = tables_of_field(q)
-    assert sorted(powers) == list(range(1, q))
-    delta = {0: 0, 1: 1, 3: -1}[q % 4]
-    half = (q + 1) // 2
-    exponents = range(0, q - 1, 2) if delta >= 0 else [*range(0, half, 2), *range(half - 1, q - 1, 2)]
-    steps = [{powers[(exponent + side) % (q - 1)] for exponent in exponents} for side in range(2)]
-    links = {((side, x, y), (side, x, sums[y, s])) for side in range(2) for x, y in pairs_below(q) for s in steps[side]}
-    links |= {((0, x, sums[products[m, x], c]), (1, m, c)) for x, m, c in product(range(q), repeat=3)}
-    links |= {(other, one) for one, other in links}
-
+@pytest.mark.parametrize("row", golden_rows("networks", "slimfly"), ids=lambda row: row["q"])
+def test_slim_fly_is_the_graph_of_mckay_miller_and_siran(row: dict[str, str]) -> None:
+    """Its links are those of the definition, in fields whose elements are polynomials, multiplied without logarithms."""
+    q = int(row["q"])
     topology = parse_topology(f"slimfly:{q}")
-    node = [tuple(map(int, topology.label(rank).split(","))) for rank in topology.ranks()]
-    assert {(node[one], node[other]) for one in topology.ranks() for other in topology.neighbours(one)} == links
-    assert topology.order == 2 * q * q
-    assert (
-        {len(set(topology.neighbours(rank))) for rank in topology.ranks()}
-        == {topology.degree}
-        == {(3 * q - delta) // 2}
-    )
+    assert links_sha256(topology) == row["links_sha256"]
+    assert (topology.order, topology.degree) == (2 * q * q, (3 * q - {0: 0, 1: 1, 3: -1}[q % 4]) // 2)
     for rank in topology.ranks() if q < 10 else (0, 1, q * q, q * q + q + 2):
-        assert all(topology.end(there, port) == (rank, own) for own, there, port in topology.ends(rank))
         distances = breadth_first_distances(topology, rank)
         assert max(distances) == topology.diameter == 2
         assert [topology.distance(rank, other) for other in topology.ranks()] == list(distances)
-
-    # A map that exchanges the sides exists for q = 4w + 1 and for 3. Maps that move the columns make each side one orbit.
-    root = powers[1]
-    minus = next(each for each in range(q) if sums[each, 1] == 0)
-    turned = {
-        **{(0, x, y): (1, x, products[root, y]) for x, y in pairs_below(q)},
-        **{(1, m, c): (0, products[minus, products[root, m]], products[root, c]) for m, c in pairs_below(q)},
-    }
-    assert ({(turned[one], turned[other]) for one, other in links} == links) == (delta == 1 or q == 3)
 
 
 def test_fields_have_prime_powers_of_elements() -> None:

@@ -1,6 +1,5 @@
 """Networks given by their links: the contract of a topology, the bytes for hosts, limits, and digests."""
 
-import csv
 import struct
 import tracemalloc
 import zlib
@@ -14,10 +13,9 @@ from hypothesis import strategies as st
 from emunode.errors import FrameError, ScenarioError
 from emunode.testing import check_topology
 from emunode.topologies.base import ABSENT
-from emunode.topologies.digest import links_sha256, network_sha256
-from emunode.topologies.registry import parse_topology
+from emunode.topologies.digest import network_sha256
 from emunode.topologies.table import TableTopology, label_problem
-from tests.support import GOLDEN, examples
+from tests.support import examples
 
 
 class Table(TableTopology):
@@ -213,18 +211,6 @@ def test_a_small_frame_cannot_take_much_memory() -> None:
 
 
 # --- digests -----------------------------------------------------------------------------------------------------------
-
-
-def golden_rows() -> list[dict[str, str]]:
-    with (GOLDEN / "networks" / "networks.csv").open(newline="") as file:
-        return [row for row in csv.DictReader(file) if row["topology"].startswith(("star:", "hypercube:", "ej:"))]
-
-
-@pytest.mark.parametrize("row", golden_rows(), ids=lambda row: row["topology"])
-def test_digests_of_the_first_families(row: dict[str, str]) -> None:
-    topology = parse_topology(row["topology"])
-    assert links_sha256(topology) == row["links_sha256"]
-    assert network_sha256(topology) == row["network_sha256"]
 
 
 def test_a_digest_depends_on_labels_links_and_order() -> None:

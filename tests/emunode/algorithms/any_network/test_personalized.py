@@ -208,25 +208,6 @@ def test_routes_visit_no_rank_twice() -> None:
                 assert all(one < other for (_, one), (_, other) in pairwise(route))
 
 
-@pytest.mark.parametrize(
-    ("topology", "collective", "algorithm", "fault"),
-    [
-        ("petersen:5,2", "alltoall", "list-schedule", "crash:i1@2"),
-        ("hypercube:3", "alltoall", "list-schedule", "down:000~001@2"),
-        ("mesh:3x4", "alltoall", "bfs-tree", "hang:1,1@2-3"),
-        ("mesh:3x4", "scatter", "list-schedule", "down:0,0>0,1@2"),
-        ("fat-tree:4", "gather", "bfs-tree", "crash:e1/0@2"),
-    ],
-)
-def test_losses_to_faults_are_predicted(topology: str, collective: str, algorithm: str, fault: str) -> None:
-    values: dict[str, object] = {"topology": topology, "collective": collective, "algorithm": algorithm}
-    whole = run_scenario(None, **values)
-    assert failures(whole) == []
-    result = run_scenario(None, **values, fault=[fault])
-    assert failures(result) == []
-    assert 0 < result.summary["delivery_ratio"] < 1  # type: ignore[operator]
-
-
 def test_a_large_flow_is_refused_with_its_size() -> None:
     with pytest.raises(ScenarioError, match=r"links times steps here, and at most 1,500,000 are possible"):
         algorithm_on(parse_topology("star:7"), Collective.SCATTER)
