@@ -22,15 +22,15 @@ from emunode.algorithms.base import Algorithm
 from tests.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 348_069,  # flags are fields of records, what 0.3.0 stored is verified, lock-step names errors by a context
-    "annexes": 162_290,  # each WHAT of `export` has a command, beside the flags for one version
-    "tests": 361_721,  # every public name has an example, what 0.3.0 stored is verified, no order is written in vain
-    "scripts": 43_100,
+    "core": 347_987,  # flags are fields of records, what 0.3.0 stored is verified, lock-step names errors by a context
+    "annexes": 162_296,  # each WHAT of `export` has a command, beside the flags for one version
+    "tests": 361_718,  # every public name has an example, what 0.3.0 stored is verified, no order is written in vain
+    "scripts": 43_067,
     "modules of the core": 492,
     "late imports": 30,
     "longest function of the command line": 40,
     "members of Algorithm": 40,
-    "hooks of Feature": 21,
+    "hooks of Feature": 16,
     "fields of Scenario": 48,
 }
 """The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late

@@ -39,8 +39,6 @@ class AgreementFeature(Feature):
 
     name = "agreement"
     metrics = frozenset(AGREEMENT)
-    breaks_symmetry = True
-    counted_in_trials = True
     judged_anyway = frozenset(
         {
             "agreement_errors",
@@ -56,14 +54,6 @@ class AgreementFeature(Feature):
 
     def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
         return spec._replace(agreement=agreement_of(scenario, topology, spec))
-
-    def settled_by(self, run: ResolvedRun, step: Step) -> Step:
-        """Return the first step when every neighbour can have been heard again after faults that ended up to `step`.
-
-        A node that is heard again learns in that step that it is given up.
-        """
-        # The sign of life of the neighbour crosses in the step after the end, and has been read in the next step.
-        return max([step, *(fault.end + 2 for fault in run.faults if fault.end <= step)])
 
     def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
         # Nodes abandon the collective at the first suspicion, so the collective claims nothing under faults.

@@ -16,7 +16,7 @@ from coordinator.theory.dependence.outages import Outages, outages_of
 from coordinator.theory.dependence.size import stated_hops
 from emunode.algorithms.base import Algorithm, goes_by_arrivals
 from emunode.algorithms.claims import FURTHER_METRICS, Assumption, Claim
-from emunode.algorithms.tree_collective import tree_count
+from emunode.algorithms.tree_collective import TreeCollective, tree_count
 from emunode.errors import RegistrationError
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
@@ -95,15 +95,12 @@ class Feature(ABC):
     name: ClassVar[str]
     metrics: ClassVar[frozenset[str]] = frozenset()
     """The metrics that the feature adds to a run. Claims and sweeps accept them."""
-    counted_in_trials: ClassVar[bool] = False
-    """Whether trials of campaigns measure the feature, at the cost of a journal in polars for each trial."""
     judged_anyway: ClassVar[frozenset[str]] = frozenset()
-    """Metrics of the protocol itself, whose claims are judged even where the collective delivers nothing."""
+    """Metrics of the protocol itself, whose claims are judged even where the collective delivers nothing. Trials of
+    campaigns measure a feature that has some, at the cost of a journal in polars for each trial."""
 
     unpredictable: ClassVar[str] = ""
     """Reason why the fault-free schedule does not predict this protocol; "" if it does."""
-    breaks_symmetry: ClassVar[bool] = False
-    """Whether a set of faults may cost more or less than its image under a symmetry of the network."""
 
     # --- planning
 
@@ -119,23 +116,6 @@ class Feature(ABC):
         """Raise ScenarioError if the protocol, or one of its options, does not fit the algorithm or the clock."""
         # `del` marks parameters that only overriding methods use, for linters.
         del scenario, algorithm
-
-    def delivers_late(self, run: "ResolvedRun") -> bool:
-        """Return whether an outage makes a segment late, and not lost."""
-        del run
-        return False
-
-    def final_step(self, run: "ResolvedRun", step: Step | None) -> Step | None:
-        """Return the last step without faults, or an upper bound; `step` is the last step without the protocol. None:
-        unknown.
-        """
-        del run
-        return step
-
-    def settled_by(self, run: "ResolvedRun", step: Step) -> Step:
-        """Return the step when nodes have noticed all events up to `step`: the run does not end before."""
-        del run
-        return step
 
     # --- claims
 
@@ -193,6 +173,7 @@ class Feature(ABC):
 
 FORMER_HOOKS: Final = (
     "adapt_faults", "claims_of_outcome", "reports", "suspicions", "files", "first_tree", "trees_to_suspects",
+    "counted_in_trials", "breaks_symmetry", "delivers_late", "final_step", "settled_by",
 )  # fmt: skip
 """Members of features of 0.3, refused rather than ignored."""
 
@@ -274,7 +255,7 @@ class ResolvedRun:
     @property
     def delivers_late(self) -> bool:
         """Whether a protocol sends lost segments again, so that an outage makes a segment late."""
-        return any(feature.delivers_late(self) for feature in self.features)
+        return self.spec.reliable is not None or self.spec.asks
 
     @property
     def first_other_tree(self) -> int:
@@ -312,9 +293,11 @@ class ResolvedRun:
         if self.in_effect is not None:
             return self.in_effect
         last = self.algorithm.final_step
-        # Protocols may prolong a run, or leave its end open.
-        for feature in self.features:
-            last = feature.final_step(self, last)
+        # Reliable links prolong a run, or leave its end open.
+        if self.spec.reliable is not None:
+            last = None if self.goes_by_events else last_data_step(self.spec, self.algorithm)
+            # The acknowledgements of the last segments cross in the step after it.
+            last = None if last is None else last + 1
         # An algorithm without a stated last step may still be running when a fault comes.
         if last is None:
             return self.faults
@@ -429,9 +412,29 @@ class ResolvedRun:
 
     def settled_by(self, step: Step) -> Step:
         """Return the step when nodes have noticed all events up to `step`, as far as their protocols notice events."""
-        # Each protocol looks at the events up to `step` on its own: the slowest one decides.
-        return max([step, *(feature.settled_by(self, step) for feature in self.features)])
+        detection, noticed = self.spec.detection, [step]
+        if detection is not None:
+            # A fault that begins in step s may silence a node from s on, and K silent steps raise the suspicion.
+            noticed += [fault.step + detection.after for fault in self.faults if fault.step <= step]
+        if self.spec.agreement is not None:
+            # A node that is heard again learns that it is given up: its sign of life crosses in the step after the end of
+            # the fault, and has been read in the next one.
+            noticed += [fault.end + 2 for fault in self.faults if fault.end <= step]
+        return max(noticed)
 
     def is_over(self, step: Step, busy: bool) -> bool:
         """Return whether a run has ended with `step`; a `busy` run still has unread packets or scheduled sends."""
         return not busy and step >= self.last_revival and step >= self.settled_by(step)
+
+
+def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
+    """Return the last step with arrivals of data if nothing is lost, or None where acknowledgements decide about it.
+
+    Down one tree each link is a pipe: segment k follows segment k - window after a round trip of two steps, so m segments
+    over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m - 1 + L for larger windows.
+    """
+    pipe = algorithm.pipe if isinstance(algorithm, TreeCollective) else None
+    if spec.reliable is None or pipe is None:
+        return None
+    # The rule of the source may be slower than the link: then its own period separates the segments.
+    return pipe.links + (pipe.segments - 1) * max(pipe.period, 2 if spec.reliable.window == 1 else 1)

@@ -54,13 +54,6 @@ class DetectionFeature(Feature):
         if detects is not None and timed:
             _require_time(scenario, algorithm, detects)
 
-    def settled_by(self, run: ResolvedRun, step: int) -> int:
-        """Return the step when faults that began up to `step` can have been detected."""
-        assert run.spec.detection is not None
-        # A fault that begins in step s may silence a node from s on, and K silent steps raise the suspicion.
-        began = [fault.step for fault in run.faults if fault.step <= step]
-        return max([step, *(first + run.spec.detection.after for first in began)])
-
     def claims(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[Claim]:
         assert run.spec.detection is not None
         if run.goes_by_events:

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator.features import journals
-from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
+from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun, last_data_step
 from coordinator.features.liveness_options import LivenessOptions
-from coordinator.features.reliable import last_data_step, links_of, most_segments, round_trip
+from coordinator.features.reliable import links_of, most_segments, round_trip
 from coordinator.features.repair import certain_service
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.fault_ends import ended
@@ -53,7 +53,6 @@ class LivenessFeature(Feature):
 
     name = "liveness"
     metrics = frozenset(LIVENESS)
-    counted_in_trials = True
     judged_anyway = metrics
 
     def is_active(self, spec: CollectiveSpec) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from coordinator.features import journals
-from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
+from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun, last_data_step
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.model import Scenario, costs_of
@@ -52,14 +52,6 @@ class ReliableFeature(Feature):
             raise ScenarioError("reliable", None, reason)
         if algorithm.traits.ack_bytes:
             raise ScenarioError("reliable", None, f"{algorithm.name} sends acknowledgements of its own")
-
-    def delivers_late(self, run: ResolvedRun) -> bool:
-        return True
-
-    def final_step(self, run: ResolvedRun, step: Step | None) -> Step | None:
-        last = None if run.goes_by_events else last_data_step(run.spec, run.algorithm)
-        # The acknowledgements of the last segments cross in the step after it.
-        return None if last is None else last + 1
 
     def claims_without_faults(self, run: ResolvedRun, claims: Sequence[Claim]) -> Iterator[Claim]:
         if run.goes_by_events:
@@ -171,19 +163,6 @@ def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) ->
 
 
 # --- claims ------------------------------------------------------------------------------------------------------------
-
-
-def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
-    """Return the last step with arrivals of data if nothing is lost, or None where acknowledgements decide about it.
-
-    Down one tree each link is a pipe: segment k follows segment k - window after a round trip of two steps, so m segments
-    over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m - 1 + L for larger windows.
-    """
-    pipe = algorithm.pipe if isinstance(algorithm, TreeCollective) else None
-    if spec.reliable is None or pipe is None:
-        return None
-    # The rule of the source may be slower than the link: then its own period separates the segments.
-    return pipe.links + (pipe.segments - 1) * max(pipe.period, 2 if spec.reliable.window == 1 else 1)
 
 
 def _without_time_outs(claims: Iterable[Claim]) -> Iterator[Claim]:

@@ -33,17 +33,12 @@ class RepairFeature(Feature):
     name = "repair"
     metrics = frozenset(REPAIR)
     unpredictable = "nodes repair what was lost"
-    # A rule of repair may go by the numbers of ports.
-    breaks_symmetry = True
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.repair is not None
 
     def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
         return spec._replace(repair=repair_of(scenario))
-
-    def delivers_late(self, run: ResolvedRun) -> bool:
-        return run.spec.asks
 
     def claims_without_faults(self, run: ResolvedRun, claims: Sequence[Claim]) -> Iterator[Claim]:
         if run.spec.asks:

@@ -328,7 +328,7 @@ def count_trial(
     latencies = np.bincount(served_latencies(plan, deliveries, unaltered))
     counts = TrialCounts(metrics, deliveries.unserved, least, tuple(latencies.tolist()), digest)
     for feature in plan.features:
-        if feature.counted_in_trials:
+        if feature.judged_anyway:
             ratio = metrics["delivery_ratio"]
             again = _Repetitions(len(everything)).measure
             evidence = Evidence(

@@ -35,6 +35,9 @@ FIRST_ROUND, LARGEST_ROUND = 32, 4096
 """Sets per round, at first and at most; a failure is noticed at the end of its round."""
 MOST_HISTORIES = 20
 """Sets of a level whose histories a certificate keeps."""
+SYMMETRIC = {"reliable", "detection", "liveness", "numbers"}
+"""The protocols that treat all ports alike. An agreement and a rule of repair may go by the numbers of ports, and what a
+plug-in does is unknown."""
 CERTAIN = {"crash", "down", "hang"}
 """Kinds of faults that have the same effect at a place and at its image."""
 
@@ -143,7 +146,7 @@ class Certifier:
     def orbits(self, fault_sets: Sequence[FaultSetSpec]) -> tuple[Certificate, dict[FaultSetSpec, Orbits], list[Level]]:
         """Return a certificate without levels, and the orbits of each fault set, counted but not run."""
         # Faults of the scenario break the symmetry of the network and of its remainder, so every set is run.
-        symmetric = not self.scenario.fault and not any(feature.breaks_symmetry for feature in self.plan.features)
+        symmetric = not self.scenario.fault and {feature.name for feature in self.plan.features} <= SYMMETRIC
         alike = symmetries(self.plan.algorithm) if symmetric else []
         orbits = {fault_set: self._orbits_of(fault_set, alike) for fault_set in fault_sets}
         # Counted in advance, so that a description with too many sets is refused before anything runs.

@@ -6,9 +6,8 @@ a link after its receiver requested the segment there.
 
 import polars as pl
 
-from coordinator.features.base import ResolvedRun
+from coordinator.features.base import ResolvedRun, last_data_step
 from coordinator.features.journals.rows import ARRIVED, IS_DATA, IS_REQUEST, LINK
-from coordinator.features.reliable import last_data_step
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import PACKET, Timetable, with_starts
 from coordinator.scenario.model import costs_of

@@ -43,7 +43,6 @@ class ShortSteps(Feature):
     name = "short-steps"
     metrics = frozenset({"widest_fan_out"})
     unpredictable = "nodes may not send"
-    breaks_symmetry = True
 
     def is_active(self, spec: CollectiveSpec) -> bool:
         return spec.seed == 7
