@@ -10,10 +10,8 @@ from coordinator.annexes.papers.any_network.both_bounds import MOST_SEGMENTS, NE
 from coordinator.annexes.papers.any_network.directed import directed_networks
 from coordinator.annexes.papers.run_cache import RunCache
 from coordinator.annexes.papers.tables import Table
-from coordinator.theory.lower_bounds import inverse_rate
 from emunode.algorithms.any_network.last_hops import phases
 from emunode.topologies.registry import parse_topology
-from tests.support import golden_rows
 
 DIRECTED = {
     "Kautz K(2,3)": (12, 2, "1 2 4"),
@@ -24,10 +22,6 @@ DIRECTED = {
     "de Bruijn B(2,4)": (16, 1, "1 2 4 8"),
 }
 """Order, least in-degree, and the load of every phase."""
-GOLDEN_FAMILIES = {
-    "S": "star", "Q": "hypercube", "EJ": "ej", "gauss": "gaussian", "bubble": "bubble-sort", "CCC": "ccc",
-}  # fmt: skip
-"""The names of families in the golden numbers."""
 MET = {"star", "hypercube", "ej", "gaussian", "torus"}
 """The families of the table that meet both bounds."""
 
@@ -48,22 +42,6 @@ def test_measured_times_are_the_computed_ones(run_cache: RunCache, n: int) -> No
         met = str(row["network"]).partition(":")[0] in MET
         assert row["both"] == ("yes" if met else "no")
         assert (row["ratio"] == 1) == (met or row["time"] == "T_L")
-
-
-def test_golden_transfer_times() -> None:
-    """T_B and the bound of every network of the table with a golden number."""
-    golden = {}
-    for row in golden_rows("any", "bfb"):
-        family, _, parameters = row["graph"].partition("_")
-        golden[f"{GOLDEN_FAMILIES.get(family, family)}:{parameters}"] = row
-    checked = 0
-    for name in (name for names in NETWORKS.values() for name in names if name in golden):
-        topology = parse_topology(name)
-        assert phases(topology).transfer == Fraction(golden[name]["T_B"])
-        assert len(phases(topology).loads) == int(golden[name]["T_L"])
-        assert inverse_rate(topology) == Fraction(topology.order - 1, topology.degree)
-        checked += 1
-    assert checked >= 20
 
 
 def test_runs_are_measured_up_to_three_million_transmissions() -> None:

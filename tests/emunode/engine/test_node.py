@@ -30,6 +30,7 @@ from emunode.model import (
     Step,
 )
 from emunode.topologies.registry import parse_topology
+from tests.support import golden_rows
 
 JOB = CollectiveSpec("star:5", Collective.BROADCAST, "toy", 0, message_bytes=8, messages=8)
 PAYLOADS = Payloads(JOB.seed, JOB.message_bytes, segments_per_message=1)
@@ -276,38 +277,15 @@ def test_all_port_model_allows_every_port() -> None:
     assert len(sender.step(2, inbox)[1]) == 4
 
 
-RECEIPTS = [
-    (PortModel.ONE_PORT, Duplex.FULL, [1], [2], True),
-    (PortModel.ONE_PORT, Duplex.FULL, [1], [1], True),
-    (PortModel.ONE_PORT, Duplex.HALF, [1], [2], True),
-    (PortModel.ONE_PORT, Duplex.HALF, [1], [1], False),
-    (PortModel.ONE_PORT, Duplex.FULL, [], [1, 2], False),
-    (PortModel.EXCHANGE, Duplex.FULL, [1], [1], True),
-    (PortModel.EXCHANGE, Duplex.FULL, [1], [2], False),
-    (PortModel.EXCHANGE, Duplex.FULL, [], [1], True),
-    (PortModel.EXCHANGE, Duplex.FULL, [], [1, 2], False),
-    (PortModel.EXCHANGE, Duplex.HALF, [1], [1], False),
-    (PortModel.SEND_OR_RECEIVE, Duplex.FULL, [1], [1], False),
-    (PortModel.SEND_OR_RECEIVE, Duplex.FULL, [1], [2], False),
-    (PortModel.SEND_OR_RECEIVE, Duplex.FULL, [], [2], True),
-    (PortModel.ALL_PORT, Duplex.FULL, [0, 1, 2], [0, 1, 2], True),
-    (PortModel.ALL_PORT, Duplex.HALF, [0, 1], [2, 3], True),
-    (PortModel.ALL_PORT, Duplex.HALF, [0, 1], [1, 2, 3], False),
-]
-
-
-@pytest.mark.parametrize(
-    ("model", "duplex", "sent", "received", "legal"),
-    [pytest.param(*case, id=f"{case[0]}-{case[1]}-{case[2]}-{case[3]}") for case in RECEIPTS],
-)
-def test_receipts_are_checked_against_sends_of_the_same_step(
-    model: PortModel, duplex: Duplex, sent: list[Port], received: list[Port], legal: bool
-) -> None:
+@pytest.mark.parametrize("row", golden_rows("engine", "receipts"), ids=lambda row: "-".join(row.values()))
+def test_receipts_are_checked_against_sends_of_the_same_step(row: dict[str, str]) -> None:
     """Sent in step 4 on these ports, and received in the same step on those."""
+    model, duplex = PortModel(row["port_model"]), Duplex(row["duplex"])
+    sent, received = ([int(port) for port in row[column].split()] for column in ("sent", "received"))
     busy = node(Script(at(4, *sent)), toy(JOB._replace(port_model=model, duplex=duplex)))
     busy.step(4, [])
     inbox: list[PortPacket] = [(port, (piece(),)) for port in received]
-    if legal:
+    if row["legal"] == "yes":
         busy.step(5, inbox)
     else:
         said = complaint(busy, 5, inbox)

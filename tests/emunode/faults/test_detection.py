@@ -67,15 +67,6 @@ def test_doubling_is_wrong_about_a_slow_neighbour_only_so_often(first: int, fact
 # --- lock-step -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after", [1, 2, 5])
-@pytest.mark.parametrize("step", [1, 2, 7])
-def test_a_crash_is_known_to_all_neighbours_k_steps_later(step: int, after: int) -> None:
-    found = changes([Crash(step, 1)], after, step + after)
-    assert {(each.rank, each.port) for each in found} == {CUBE.end(1, port) for port in CUBE.ports(1)}
-    assert {(each.step, each.suspected, each.silent) for each in found} == {(step + after, True, True)}
-    assert not changes([Crash(step, 1)], after, step + after - 1)
-
-
 def test_a_link_down_one_way_makes_its_sender_suspect() -> None:
     assert changes([Down(3, 0, 1)], 1, 9) == [Suspicion(4, 2, 1, suspected=True, silent=True)]
     both = changes([Down(3, 0, 1, 5), Down(3, 2, 1, 5)], 2, 20)
@@ -99,21 +90,6 @@ def test_a_port_is_live_again_after_a_sign() -> None:
 
 def test_the_counts_of_lost_packets_do_not_matter() -> None:
     assert not changes([Drop(1, 0, 0, 1)], 1, 20)
-
-
-def test_false_suspicions_of_a_lossy_link_have_their_mean() -> None:
-    """Every run of exactly K losses, and no longer part of it, is one false suspicion: T p^K (1 - p) of T steps."""
-    steps, after, rate = 20_000, 2, 0.3
-    found = sum(each.suspected for each in changes([Loss(1, 0, 0, rate)], after, steps, topology=RING))
-    mean = steps * rate**after * (1 - rate)
-    assert found == pytest.approx(mean, abs=5 * mean**0.5)
-    assert all(not each.silent for each in changes([Loss(1, 0, 0, rate)], after, 200, topology=RING))
-
-
-def test_doubling_ends_the_false_suspicions_of_a_lossy_link() -> None:
-    found = changes([Loss(1, 0, 0, 0.5)], 1, 5000, doubling=True, topology=RING)
-    plain = changes([Loss(1, 0, 0, 0.5)], 1, 5000, topology=RING)
-    assert sum(each.suspected for each in found) <= 6 < sum(each.suspected for each in plain)
 
 
 places = st.tuples(st.integers(0, 3), st.integers(0, 1))

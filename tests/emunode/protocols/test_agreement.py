@@ -1,70 +1,9 @@
 """Agreement by flooding: how long news travel while nodes crash, by exact enumeration, and the layer by itself."""
 
-from collections.abc import Iterator
-from functools import cache
-from itertools import combinations
-
-import pytest
-
-from emunode.model import CONTROL_TREE, Agreement, Port, Rank
+from emunode.model import CONTROL_TREE, Agreement, Port
 from emunode.protocols.agreement import REOPENS, AgreementLayer, News
 from emunode.protocols.base import ControlKind, control_segment
-from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-
-Nodes = frozenset[Rank]
-
-
-def subsets(nodes: Nodes, most: int) -> Iterator[Nodes]:
-    for size in range(min(most, len(nodes)) + 1):
-        yield from map(frozenset, combinations(sorted(nodes), size))
-
-
-def last_change(topology: Topology, faults: int, *, clean: bool) -> int:
-    """Return the last step when a node learns of something that one node knows at first, over all crashes.
-
-    Nodes pass on what they learn in the next step. Of at most `faults` nodes each may crash in any step. In its last step
-    it reaches any of its neighbours; if crashes are clean it reaches none.
-    """
-    peers = {rank: frozenset(peer for _, peer in topology.adjacent(rank)) for rank in topology.ranks()}
-
-    @cache
-    def longest(informed: Nodes, fresh: Nodes, dead: Nodes) -> int:
-        """Further steps when somebody learns it; `fresh` nodes have not passed it on yet."""
-        if not fresh:
-            return 0
-        most = 0
-        for crashing in subsets(frozenset(peers) - dead, faults - len(dead)):
-            gone = dead | crashing
-            reached = {peer for rank in fresh - crashing for peer in peers[rank]}
-            speaking = crashing & fresh
-            choices = [frozenset[Rank]()]
-            if not clean:
-                choices = list(subsets(frozenset().union(*(peers[rank] for rank in speaking)), len(peers)))
-            for more in choices:
-                new = frozenset(reached | more) - informed - gone
-                if new:
-                    most = max(most, 1 + longest(informed | new, new, gone))
-        return most
-
-    return max(longest(frozenset({rank}), frozenset({rank}), frozenset()) for rank in topology.ranks())
-
-
-@pytest.mark.parametrize(
-    ("network", "partial", "clean"),
-    [
-        # By number of faults from 0 on; the classical f + 1 on a complete network, D_f if crashes are clean.
-        ("complete:4", (1, 2, 3), (1, 1, 1)),
-        ("ring:5", (2, 4), (2, 3)),
-        ("hypercube:3", (3, 4, 5), (3, 3, 4)),
-    ],
-)
-def test_news_travel_d_f_steps_and_f_more_if_not_clean(
-    network: str, partial: tuple[int, ...], clean: tuple[int, ...]
-) -> None:
-    topology = parse_topology(network)
-    assert tuple(last_change(topology, faults, clean=False) for faults in range(len(partial))) == partial
-    assert tuple(last_change(topology, faults, clean=True) for faults in range(len(clean))) == clean
 
 
 def layer(steps: int = 3, *, shrink: bool = False) -> AgreementLayer:

@@ -25,6 +25,7 @@ from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 from emunode.trees.components import BrokenLinks
+from tests.support import golden_rows
 
 
 def slow_if(cases: Iterable[Any], slow: Callable[[Any], bool]) -> list[Any]:
@@ -81,36 +82,26 @@ def last_step(algorithm: TreeCollective, dead: Iterable[Rank]) -> int:
 
 # --- re-rooting --------------------------------------------------------------------------------------------------------
 
-VALID = {
-    "ej:1+2": (5, 5, 0), "ej:2+3": (6, 9, 0), "ej:3+4": (6, 13, 33), "ej:4+5": (6, 17, 216), "ej:5+6": (6, 21, 756),
-    "gaussian:1+2": (3, 3, 0), "gaussian:2+3": (4, 5, 0), "gaussian:3+4": (4, 7, 6), "gaussian:4+5": (4, 9, 54),
-    "gaussian:5+6": (4, 11, 228),
-}  # fmt: skip
-"""Fewest and most valid sources of two faults, and placements of three faults without any, one fault being node 0."""
-RE_ROOTED = {
-    "ej:1+2": {1: 15},
-    "ej:2+3": {2: 66, 3: 84, 4: 3},
-    "ej:3+4": {3: 153, 4: 246, 5: 222, 6: 9},
-    "ej:4+5": {4: 276, 5: 486, 6: 555, 7: 435, 8: 18},
-    "ej:5+6": {5: 435, 6: 804, 7: 999, 8: 1017, 9: 720, 10: 30},
-    "gaussian:1+2": {1: 6},
-    "gaussian:2+3": {2: 28, 3: 38},
-    "gaussian:3+4": {3: 66, 4: 114, 5: 94, 6: 2},
-    "gaussian:4+5": {4: 120, 5: 226, 6: 246, 7: 182, 8: 6},
-    "gaussian:5+6": {5: 190, 6: 374, 7: 450, 8: 442, 9: 302, 10: 12},
-}
-"""By network, placements of two faults by the steps of relocation and broadcast."""
+RE_ROOTED = {row["network"]: row for row in golden_rows("repair", "re_root")}
+"""By network, the fewest and most valid sources of two faults, placements of three faults without any, one fault being node
+0, and placements of two faults by the steps of relocation and broadcast.
+"""
 TREES = {"ej": "improved", "gaussian": "bfs-tree"}
+
+
+def placements(text: str) -> dict[int, int]:
+    """Return `2:66 3:84` as numbers of placements by steps."""
+    return {int(steps): int(count) for steps, count in (each.split(":") for each in text.split())}
 
 
 def tree_name(network: str) -> str:
     return TREES[network.partition(":")[0]]
 
 
-@pytest.mark.parametrize("network", VALID)
+@pytest.mark.parametrize("network", RE_ROOTED)
 def test_two_faults_have_a_node_that_is_far_from_both(network: str) -> None:
     topology = parse_topology(network)
-    least, most, without = VALID[network]
+    least, most, without = map(int, [*RE_ROOTED[network].values()][1:4])
     pairs = [valid_sources(BrokenLinks(topology, ends_of(topology, (0, rank)))) for rank in range(1, topology.order)]
     assert (min(map(len, pairs)), max(map(len, pairs))) == (least, most)
     others = [set(sources) for sources in pairs]
@@ -136,29 +127,16 @@ def test_re_rooting_takes_the_published_steps(network: str) -> None:
         # The engine agrees with the height of the tree.
         if number % 37 == 0:
             assert last_step(algorithm, dead) == algorithm.last_step
-    assert steps == RE_ROOTED[network]
+    assert steps == placements(RE_ROOTED[network]["placements_by_steps"])
     assert max(steps) <= 2 * topology.diameter
 
 
 # --- fewest links ------------------------------------------------------------------------------------------------------
 
-EDGES = {
-    ("ej:2+3", 1): {2: 12, 3: 6},
-    ("ej:2+3", 2): {2: 72, 3: 81},
-    ("ej:3+4", 1): {3: 24, 4: 12},
-    ("ej:3+4", 2): {3: 288, 4: 336, 5: 6},
-    ("gaussian:2+3", 1): {2: 8, 3: 4},
-    ("gaussian:2+3", 2): {2: 32, 3: 34},
-    ("gaussian:3+4", 1): {3: 16, 4: 4, 5: 4},
-    ("gaussian:3+4", 2): {3: 124, 4: 74, 5: 78},
-}
-"""By network and number of faults, placements by the depth of the repaired tree."""
-LEAST = {
-    ("ej:3+4", 2): {3: 288, 4: 342},
-    ("gaussian:3+4", 1): {3: 16, 4: 8},
-    ("gaussian:3+4", 2): {3: 124, 4: 148, 5: 4},
-}
-"""The same for the largest distance from the source in what is left, where it differs: no tree is less deep."""
+EDGES = {(row["network"], int(row["faults"])): row for row in golden_rows("repair", "edges")}
+"""By network and number of faults, placements by the depth of the repaired tree, and by the largest distance from the source
+in what is left: no tree is less deep.
+"""
 
 
 @pytest.mark.parametrize(("network", "faults"), slow_if(EDGES, lambda case: "3+4" in case[0] and case[1] == 2))
@@ -174,8 +152,8 @@ def test_the_fewest_links_give_the_published_depths(network: str, faults: int) -
         least[nx.eccentricity(healthy(topology, broken).subgraph({0, *algorithm.reached}), 0)] += 1
         if number % 37 == 0:
             assert last_step(algorithm, dead) == algorithm.last_step
-    assert depths == EDGES[network, faults]
-    assert least == LEAST.get((network, faults), EDGES[network, faults])
+    assert depths == placements(EDGES[network, faults]["placements_by_depth"])
+    assert least == placements(EDGES[network, faults]["placements_by_distance"])
     more = faults if topology.family == "ej" else 2
     assert max(depths) <= topology.diameter + more
 

@@ -89,18 +89,6 @@ def predicted_seconds(algorithm: str, segments: int | str) -> float:
     return claim.predicted
 
 
-def test_more_trees_move_a_long_message_faster() -> None:
-    """Table 1: transmission O(mTc) by one tree, O(mTc/n) by n-1 of them."""
-    costs: dict[str, object] = {"message_bytes": 100_000, "startup": "100us", "segments": "auto"}
-    one = broadcast(5, "greedy-tree", **costs)["virtual_seconds"]
-    many = broadcast(5, "congestion2-trees", **costs)["virtual_seconds"]
-    whole = broadcast(5, "greedy-tree", message_bytes=100_000, startup="100us")["virtual_seconds"]
-    assert isinstance(one, float)
-    assert isinstance(many, float)
-    assert isinstance(whole, float)
-    assert many < 0.7 * one < 0.5 * whole
-
-
 # Arc-disjoint trees.
 
 
