@@ -2,7 +2,7 @@
 
 import re
 from html import escape
-from math import atan2, cos, dist, hypot, pi, sin
+from math import comb, dist, hypot
 
 import pytest
 
@@ -41,40 +41,31 @@ def test_each_part_of_a_path_is_a_path_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize("large", [0, 1])
-@pytest.mark.parametrize("sweep", [0, 1])
-def test_arcs_stay_on_their_circle(large: int, sweep: int) -> None:
-    """The centre that SVG defines: at the radius from both ends, and the arc on the side that the flags say."""
-    one, other, radius = (30.0, 40.0), (60.0, 50.0), 25.0
+@pytest.mark.parametrize(
+    ("large", "sweep", "centre", "middle"),
+    [
+        (0, 0, (51.12, 26.63), (43.22, 50.35)),
+        (0, 1, (38.88, 63.37), (46.78, 39.65)),
+        (1, 0, (38.88, 63.37), (30.97, 87.09)),
+        (1, 1, (51.12, 26.63), (59.03, 2.91)),
+    ],
+)
+def test_arcs_stay_on_their_circle(
+    large: int, sweep: int, centre: tuple[float, float], middle: tuple[float, float]
+) -> None:
+    """At the radius from the centre that SVG defines, by way of the middle that the flags say."""
     (line,) = paths(f'<path stroke="#000000" fill="none" d="M30 40A25 25 0 {large} {sweep} 60 50"/>')
-    ends, angles, last = [one], [], one
+    points, last = [], (30.0, 40.0)
     for curve in CURVE.finditer(line):
         numbers = list(map(float, curve.groups()))
-        a, b, c, d = last, numbers[:2], numbers[2:4], numbers[4:]
-        for share in (0.25, 0.5, 0.75):
-            rest = 1 - share
-            weights = (rest**3, 3 * rest**2 * share, 3 * rest * share**2, share**3)
-            x, y = (sum(w * point[k] for w, point in zip(weights, (a, b, c, d), strict=True)) for k in (0, 1))
-            angles.append((x, y))
-        last = (d[0], d[1])
-        ends.append(last)
-    assert dist(last, other) < 0.01
-    half, (mx, my) = dist(one, other) / 2, ((one[0] + other[0]) / 2, (one[1] + other[1]) / 2)
-    away = (radius**2 - half**2) ** 0.5
-    ux, uy = (other[0] - one[0]) / (2 * half), (other[1] - one[1]) / (2 * half)
-    centres = [(mx - side * away * uy, my + side * away * ux) for side in (1, -1)]
-    on = [centre for centre in centres if all(abs(dist(centre, point) - radius) < 0.02 for point in [*angles, *ends])]
-    assert len(on) == 1
-    (cx, cy) = on[0]
-    turn = (atan2(other[1] - cy, other[0] - cx) - atan2(one[1] - cy, one[0] - cx)) % (2 * pi)
-    turn = turn if sweep else 2 * pi - turn
-    assert (turn > pi) == bool(large)
-    # The first curve leaves in the direction of the sweep: with the y axis down, clockwise on paper.
-    begin = atan2(one[1] - cy, one[0] - cx)
-    step = 1e-3 if sweep else -1e-3
-    ahead = (cx + radius * cos(begin + step) - one[0], cy + radius * sin(begin + step) - one[1])
-    left = (angles[0][0] - one[0], angles[0][1] - one[1])
-    assert ahead[0] * left[0] + ahead[1] * left[1] > 0
+        corners = [last, *zip(numbers[::2], numbers[1::2], strict=True)]
+        for share in (step / 50 for step in range(51)):
+            weights = [comb(3, k) * share**k * (1 - share) ** (3 - k) for k in range(4)]
+            points.append([sum(w * corner[k] for w, corner in zip(weights, corners, strict=True)) for k in (0, 1)])
+        last = corners[-1]
+    assert dist(last, (60, 50)) < 0.01
+    assert all(abs(dist(centre, point) - 25) < 0.03 for point in points)
+    assert min(dist(middle, point) for point in points) < 1.5
 
 
 def test_a_whole_circle_of_two_arcs_is_closed() -> None:

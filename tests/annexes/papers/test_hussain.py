@@ -228,20 +228,6 @@ def test_determined_figures_are_drawn_and_the_others_are_listed(run_cache: RunCa
 # --- equations (1), (2) and (11), and the points of figures 19 to 21 -----------------------------------------------------
 
 
-@pytest.mark.parametrize(("a", "b"), [(1, 2), (0, 3), (2, 2), (3, 4)])
-def test_weights_are_distances_by_breadth_first_search(a: int, b: int) -> None:
-    network = EisensteinJacobi(a, b, 1)
-    found, border = {0: 0}, [0]
-    for rank in border:
-        for near in network.neighbours(rank):
-            if near not in found:
-                found[near] = found[rank] + 1
-                border.append(near)
-    weights = distances.weights(a, b)
-    assert len(weights) == network.order
-    assert {rank: weights[distances.residue(network.coordinates(rank), a, b)] for rank in network.ranks()} == found
-
-
 def test_congruent_integers_have_one_residue() -> None:
     """alpha = 3 + 4 rho and alpha rho = -4 + 7 rho are congruent to 0; 1 is not."""
     assert distances.residue((3, 4), 3, 4) == distances.residue((-4, 7), 3, 4) == (0, 0)

@@ -43,10 +43,8 @@ from coordinator.annexes.papers.tables import ERRATUM, Table, printed
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
 from emunode.errors import ScenarioError
-from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
-from emunode.trees.hypercube.reflected import TurnedBinomialTrees
-from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees
 from tests.annexes.papers.support import Sections, figures_of, golden, require_sound, table_at, table_in, tables_of
 from tests.command_line import ROOT
 
@@ -279,17 +277,6 @@ def test_the_two_rooted_tree_of_table_10_is_not_measured(sections: Sections) -> 
 
 
 # --- section 5.1.4: elements that are left over ----------------------------------------------------------------------
-
-
-def test_all_rotations_and_reflections_are_spanning_trees() -> None:
-    for n in (2, 3, 4, 5):
-        turns = [(turn, reflected) for turn in range(n) for reflected in (False, True)]
-        trees = TurnedBinomialTrees(Hypercube(n), turns)
-        check_trees(trees)
-        rotated = RotatedBinomialTrees(Hypercube(n))
-        for rank in range(1, 2**n):
-            assert all(trees.route(rank, 2 * tree) == rotated.route(rank, tree) for tree in range(n))
-            assert all(trees.level(rank, tree) == len(trees.route(rank, tree)) for tree in range(2 * n))
 
 
 @pytest.mark.parametrize("reflected", [False, True])

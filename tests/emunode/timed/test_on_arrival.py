@@ -36,34 +36,6 @@ def first_receipts(timetable: Timetable) -> dict[int, int]:
 # --- examples by hand ------------------------------------------------------------------------------------------------
 
 
-def test_a_flood_passes_on_the_copy_that_comes_first() -> None:
-    """Around a ring of four with a link five times as slow, 01 is served the other way round at 3 ms, not at 5 ms."""
-    timetable = predicted(made("hypercube:2", "broadcast", "flood"), "slow:00~01:5")
-    # 01 answers over the slow link, since nothing has come that way when it gets the message.
-    expected = [(0, 1, 0, 5), (0, 2, 0, 1), (1, 0, 3, 8), (2, 3, 1, 2), (3, 1, 2, 3)]
-    assert packets(timetable) == [(*link, start * MS, end * MS) for *link, start, end in expected]
-    assert timetable.packets["step"].sort().to_list() == [1, 1, 2, 3, 4], "a step later than what it passes on"
-
-
-def test_a_slow_link_holds_up_only_the_tree_that_crosses_it() -> None:
-    """Of the three trees of nESBT one goes over 000~001. In the order of steps its packets would hold up all others."""
-    algorithm = made("hypercube:3", "broadcast", "nesbt", segments=3, message_bytes=3)
-    assert isinstance(algorithm, TreeCollective)
-    plain, slow = (predicted(algorithm, faults) for faults in ("", "slow:000~001:9"))
-    arcs = {
-        (tree, rank, port) for tree in range(3) for rank in range(8) for port in algorithm.trees.children(rank, tree)
-    }
-    (late,) = (tree for tree, rank, port in arcs if (rank, port) == (0, 0))
-    for tree in range(3):
-        on_tree = [(sender, port) for other, sender, port in arcs if other == tree]
-        one, other = (
-            {(sender, port): end for sender, port, end in each.packets.select("sender", "port", "end").iter_rows()}
-            for each in (plain, slow)
-        )
-        delays = {other[arc] - one[arc] for arc in on_tree}
-        assert delays == ({8 * MS} if tree == late else {0})
-
-
 def test_of_several_copies_the_earliest_is_the_first() -> None:
     algorithm = made("hypercube:3", "broadcast", "nesbt", redundancy=3)
     timetable = predicted(algorithm, "slow:000~001:9")

@@ -2,7 +2,7 @@
 
 import tracemalloc
 from collections import Counter
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations_with_replacement
 
 import networkx
 import pytest
@@ -116,16 +116,6 @@ def test_twisted_torus_distances_agree_with_search(columns: int, rows: int, twis
 # Permutation groups.
 
 
-@pytest.mark.parametrize("name", ["alternating-graph:5", "alternating-network:5"])
-def test_nodes_of_alternating_groups_are_the_even_permutations(name: str) -> None:
-    def is_even(symbols: tuple[int, ...]) -> bool:
-        return sum(one > other for i, one in enumerate(symbols) for other in symbols[i + 1 :]) % 2 == 0
-
-    topology = parse_topology(name)
-    even = {"".join(map(str, symbols)) for symbols in permutations(range(1, 6)) if is_even(symbols)}
-    assert {topology.label(rank) for rank in topology.ranks()} == even
-
-
 # Jellyfish.
 
 
@@ -195,29 +185,6 @@ def test_dragonfly_has_as_many_links_between_any_two_groups(a: int, h: int, betw
     for root, distances in networkx.all_pairs_shortest_path_length(graph):
         assert all(topology.distance(root, other) == length for other, length in distances.items())
         assert all(topology.end(there, port) == (root, own) for own, there, port in topology.ends(root))
-
-
-@pytest.mark.parametrize(("name", "shorter"), [("dragonfly:4,2", 36), ("dragonfly:3,2", 14), ("dragonfly:4,1", 0)])
-def test_two_global_links_may_be_shorter_than_one(name: str, shorter: int) -> None:
-    """The number of ordered pairs with three links by local-global-local, but with distance 2."""
-    topology = parse_topology(name)
-    routers = int(name.partition(":")[2].split(",")[0])
-
-    def one_global_link(rank: int, other: int) -> int:
-        group, other_group = rank // routers, other // routers
-        gates = (
-            (gate, end)
-            for gate, _, end, _ in topology.links()
-            if {gate // routers, end // routers} == {group, other_group}
-        )
-        ((gate, end),) = gates
-        gate, end = (gate, end) if gate // routers == group else (end, gate)
-        return (rank != gate) + 1 + (other != end)
-
-    apart = [
-        (one, other) for one in topology.ranks() for other in topology.ranks() if one // routers != other // routers
-    ]
-    assert sum(topology.distance(*pair) < one_global_link(*pair) for pair in apart) == shorter
 
 
 def test_switches_of_a_fat_tree() -> None:

@@ -251,45 +251,6 @@ def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
             yield bit
 
 
-@pytest.mark.parametrize("n", range(2, 8))
-def test_arcs_and_disjoint_paths_of_rotated_binomial_trees(n: int) -> None:
-    """An arc in dimension d into a node with z 0-bits above bit d is in trees d+1, .., d+z+1, and no other arc is used."""
-    trees = trees_of("nRSBT", n)
-    users: dict[tuple[Rank, Port], set[int]] = {}
-    for tree in range(n):
-        for rank in range(1, 2**n):
-            users.setdefault((rank, trees.parent(rank, tree)), set()).add(tree)
-    assert all(rank >> port & 1 for rank, port in users), "arcs point away from the root"
-    assert len(users) == n * 2 ** (n - 1)
-    for (rank, port), found in users.items():
-        zeros = next(z for z in range(n) if rank >> (port + z + 1) % n & 1)
-        assert found == {(port + place) % n for place in range(1, zeros + 2)}
-    assert all(disjoint_paths(trees, rank) == rank.bit_count() for rank in range(1, 2**n))
-
-
-@pytest.mark.parametrize("n", range(2, 9))
-def test_balanced_tree(n: int) -> None:
-    """Cyclic nodes are leaves, inner nodes have one base and at most n/2 children, and fewer further down (lemma 3.27).
-
-    Theorem 3.4: for n a prime, and without the node of all ones, the subtrees are rotations of each other.
-    """
-    trees = trees_of("SBnT", n)
-    assert isinstance(trees, BalancedTrees)
-    at_distance = {rank: Counter[int]() for rank in range(2**n)}
-    for rank in range(1, 2**n):
-        if len(bases(rank, n)) > 1:
-            assert trees.children(rank, 0) == ()
-        assert len(trees.children(rank, 0)) <= n // 2
-        assert all(trees.base(rank ^ 1 << port, 0) == trees.base(rank, 0) for port in trees.children(rank, 0))
-        for distance, above in enumerate(reversed(trees.path(rank, 0))):
-            at_distance[above][distance] += 1
-        if n in (2, 3, 5, 7) and rank < 2**n - 1:
-            assert trees.parent(rotate_right(rank, n - 1, n), 0) == (trees.parent(rank, 0) + 1) % n
-    for rank in range(1, 2**n):
-        below = [at_distance[rank ^ 1 << port] for port in trees.children(rank, 0)]
-        assert all(at_distance[rank][d] >= counts[d] for counts in below for d in counts)
-
-
 @pytest.mark.parametrize(("n", "k"), [(n, k) for n in range(2, 9) for k in range(1, n + 1) if n % k == 0])
 def test_few_rotations_share_a_message(n: int, k: int) -> None:
     """k evenly rotated SBTs, an element of every block each (erratum: exponents n/k where k/2 is printed)."""

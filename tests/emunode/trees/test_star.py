@@ -8,15 +8,14 @@ from math import factorial
 import pytest
 
 from emunode.model import Port, Rank
-from emunode.testing import check_trees
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, levels, refuse_root
+from emunode.trees.base import Trees, levels
 from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees, ShortestPathGraph
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
 from emunode.trees.star.hamiltonian import RotatedPaths, ehrlich, hamiltonian_cycle
 from emunode.trees.star.necklace import NecklaceTree
-from emunode.trees.star.rotation import RotatedTrees, Rotation, necklace_count
+from emunode.trees.star.rotation import Rotation, necklace_count
 from emunode.trees.statistics import arc_congestion, arc_loads, shared_rank
 from tests.support import golden_rows
 
@@ -228,20 +227,6 @@ def test_rotation_is_an_automorphism_of_period_n_minus_1(star: StarGraph, n: int
 
 
 @pytest.mark.parametrize("n", range(3, 7))
-def test_edge_disjoint_trees_are_rotations_of_each_other(star: StarGraph, n: int) -> None:
-    """Their preorders reach over different types; the depth-first multinode broadcast depends on that."""
-    trees = EdgeDisjointTrees(star)
-    turned = RotatedTrees(star, trees)
-    for tree in range(n - 1):
-        for rank in range(1, star.order):
-            assert trees.parent(rank, tree) == turned.parent(rank, tree)
-            assert trees.children(rank, tree) == turned.children(rank, tree), "in rotated order"
-    orders = [preorder(trees, tree)[1:] for tree in range(n - 1)]
-    for reached in zip(*orders, strict=True):
-        assert len({trees.parent(rank, tree) for tree, rank in enumerate(reached)}) == n - 1
-
-
-@pytest.mark.parametrize("n", range(3, 7))
 def test_spt_and_spg(star: StarGraph, n: int) -> None:
     graph = ShortestPathGraph(star)
     below: Counter[Rank] = Counter()
@@ -333,34 +318,3 @@ def test_replicated_subtrees_are_rotations(star: StarGraph, n: int) -> None:
             assert not any(trees.children(rank, tree) for tree in range(n - 1))
         for copy, port in enumerate(hooks):
             assert trees.route(rank, copy)[0] == port
-
-
-class Family(Trees):
-    """Trees from a table of ports to the parents."""
-
-    def __init__(self, star: StarGraph, ports: dict[tuple[Rank, int], Port]) -> None:
-        super().__init__(star, star.degree)
-        self._ports = ports
-
-    def parent(self, rank: Rank, tree: int) -> Port:
-        refuse_root(rank)
-        return self._ports[rank, tree]
-
-
-@pytest.mark.parametrize(("n", "depth"), [(4, 6), (6, 9)])
-def test_families_of_least_depth(star: StarGraph, n: int, depth: int) -> None:
-    """Found by search: one level less than the reconstruction, and equally disjoint."""
-    rotation = Rotation(star)
-    ports: dict[tuple[Rank, int], Port] = {}
-    for row in golden("edt_min_depth_families"):
-        if row["n"] == str(n):
-            rank, tree = star.rank(row["node"]), int(row["tree"]) - 2
-            turns = range(n - 1) if n == 6 else (0,)
-            for turn in turns:
-                ports[rotation.rotate(rank, turn), tree + turn] = rotation.port(int(row["link_type"]) - 2, turn)
-    trees = Family(star, ports)
-    check_trees(trees)
-    assert [trees.height(tree) for tree in range(n - 1)] == [depth] * (n - 1)
-    assert arc_congestion(trees) == 1
-    assert shared_rank(trees) is None
-    assert depth == EdgeDisjointTrees(star).height(0) - 1

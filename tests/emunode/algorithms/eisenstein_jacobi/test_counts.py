@@ -134,26 +134,6 @@ def test_recurrences_agree_with_the_generating_functions(a: int, n: int) -> None
     assert ej_counts.recurrence(network) == ej_counts.improved(network)
 
 
-@pytest.mark.parametrize(("a", "n"), [(a, n) for a in range(1, 7) for n in range(1, 8)])
-def test_totals_in_closed_form(a: int, n: int) -> None:
-    """I N^(n-1) and I (N^n - 1)/(N-1) senders with I = N - 6D; the saving tends to 1/N; the average steps."""
-    network = EisensteinJacobi(a, a + 1, n)
-    size, depth = network.modulus, a
-    inner = size - 6 * depth
-    old, new = ej_counts.iterative(network), ej_counts.improved(network)
-    assert new.total_senders == inner * size ** (n - 1)
-    assert old.total_senders == inner * (size**n - 1) // (size - 1)
-    assert ej_counts.saving(network) == 1 - Fraction(size ** (n - 1) * (size - 1), size**n - 1)
-    if n > 1:
-        below = EisensteinJacobi(a, a + 1, n - 1)
-        assert old.total_senders - new.total_senders == ej_counts.iterative(below).total_senders
-    weights = depth * (depth + 1) * (2 * depth + 1)
-    assert new.average_receive_step == Fraction(n * weights * size ** (n - 1), size**n - 1)
-    rounds = (size ** (r - 1) * ((r - 1) * depth * (size - 1) + weights) for r in range(1, n + 1))
-    assert old.average_receive_step == Fraction(sum(rounds), size**n - 1)
-    assert (new.average_receive_step < old.average_receive_step) == (n > 1)
-
-
 @pytest.mark.parametrize(("a", "b", "n"), [(1, 2, 3), (2, 3, 2), (3, 4, 1), (3, 4, 2), (3, 4, 3), *GENERAL])
 def test_counts_are_those_of_the_tree(a: int, b: int, n: int) -> None:
     """For every alpha, against a walk down the tree."""

@@ -1,6 +1,5 @@
 """Johnsson and Ho's algorithms: loads in closed form, the comparison of their table 6, and the best packet sizes."""
 
-from collections.abc import Callable
 from math import sqrt
 
 import pytest
@@ -12,7 +11,7 @@ from emunode.algorithms.hypercube.costs import CycleForm
 from emunode.algorithms.hypercube.schedule import CubeRouting
 from emunode.algorithms.registry import make_algorithm, registered
 from emunode.model import Collective, PortModel
-from tests.hypercube_support import cube, spec
+from tests.hypercube_support import cube, golden, spec
 from tests.scenarios import Case
 
 ALGORITHMS = [entry for _, entry in registered() if entry.family == "hypercube"]
@@ -48,24 +47,12 @@ def test_loads_in_closed_form_are_those_of_the_routes(n: int, collective: Collec
 
 # --- the best packets ------------------------------------------------------------------------------------------------
 
-PIPELINED: dict[tuple[str, PortModel], Callable[[int], tuple[int, int, int]]] = {
-    ("brg", PortModel.EXCHANGE): lambda n: (2, 2**n - 3, 1),
-    ("brg", PortModel.ONE_PORT): lambda n: (1, 2**n - 2, 1),
-    ("sbt", PortModel.ALL_PORT): lambda n: (1, n - 1, 1),
-    ("tcbt", PortModel.EXCHANGE): lambda n: (3, 2 * n - 5, 1),
-    ("tcbt", PortModel.ONE_PORT): lambda n: (2, 2 * n - 4, 1),
-    ("tcbt", PortModel.ALL_PORT): lambda n: (1, n - 1, 1),
-    ("nesbt", PortModel.EXCHANGE): lambda n: (1, n, 1),
-    ("nesbt", PortModel.SEND_OR_RECEIVE): lambda n: (2, n - 1, 1),
-    ("nesbt", PortModel.ALL_PORT): lambda n: (1, n, n),
-}
 
-
-@pytest.mark.parametrize(("name", "ports"), PIPELINED, ids=identify)
-@pytest.mark.parametrize("n", range(3, 9))
-def test_segments_auto_take_the_best_packet(name: str, ports: PortModel, n: int) -> None:
+@pytest.mark.parametrize("row", golden("pipelined"), ids=lambda row: "-".join([*row.values()][:3]))
+def test_segments_auto_take_the_best_packet(row: dict[str, str]) -> None:
     """B_opt = sqrt(a M tau / (b t_c)) and T_min = (sqrt(a M t_c) + sqrt(b tau))^2, tables 4 and 5; M: the part of a tree."""
-    a, b, share = PIPELINED[name, ports](n)
+    name, ports = row["algorithm"], PortModel(row["port_model"])
+    n, a, b, share = (int(row[column]) for column in ("n", "per_packet", "beside", "share"))
     size, startup, per_byte = 60_000, 2e-3, 1e-6
     entry = entry_of(Collective.BROADCAST, name)
     assert issubclass(entry, CubeBroadcast)

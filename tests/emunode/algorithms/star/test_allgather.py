@@ -133,33 +133,6 @@ def test_s6_in_memory() -> None:
     assert summary["steps"] == 144
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 6])
-@pytest.mark.parametrize(
-    ("name", "messages", "redundancy"),
-    [("rotated-hamiltonian", 1, 1), ("rotated-hamiltonian", 3, 1), ("mbst", 2, 1), ("edt-dfs", 3, 2)],
-)
-def test_no_type_is_used_twice_in_a_step(name: str, messages: int, redundancy: int, n: int) -> None:
-    """Theorem 2 of TR 93-346: then the schedules of all sources keep out of each other's way."""
-    star = StarGraph(n)
-    spec = CollectiveSpec(star.name, Collective.ALLGATHER, name, 0, messages=messages, redundancy=redundancy)
-    algorithm = make_algorithm(star, spec)
-    assert isinstance(algorithm, TreeCollective)
-    busy: set[tuple[int, int]] = set()
-    for tree in range(algorithm.trees.count):
-        numbers = [number for number, _ in algorithm.copies_on_tree(tree)]
-        reached = [(0, 0)] if numbers else []
-        for rank, arrival in reached:
-            for port, delay in algorithm.child_delays(rank, tree):
-                assert delay >= 1
-                uses = {(arrival + delay + number * algorithm.period, port) for number in numbers}
-                assert busy.isdisjoint(uses)
-                busy |= uses
-                reached.append((star.neighbour(rank, port), arrival + delay))
-        assert len(reached) == (star.order if numbers else 0)
-    assert len(busy) == algorithm.copies * (star.order - 1)
-    assert max(step for step, _ in busy) == algorithm.last_step
-
-
 # Depth-first over arc-disjoint trees.
 
 
