@@ -1,5 +1,6 @@
 """Independent interpreters: of chunk programs in a random order of turns, and of messages that wait for others."""
 
+import json
 from collections import Counter, deque
 from random import Random
 
@@ -11,11 +12,25 @@ from coordinator.annexes.schedules.chunk_program import (
     ChunkProgram,
     ThreadBlock,
 )
+from tests.support import GOLDEN
 
 WORD = 2**64
+FOLDER = GOLDEN / "schedules"
 NOTHING = 7
 """The content of cells that nothing was written to."""
 Memory = dict[tuple[int, str, int], int]
+
+
+def refused_texts(formats: str) -> dict[str, tuple[str, str]]:
+    """Return texts that readers of some formats refuse, by name, with the reason: a file with one change, or a short one."""
+    rows = [json.loads(line) for line in (FOLDER / "refused.jsonl").read_text().splitlines()]
+    return {
+        row["name"]: (
+            (FOLDER / row["file"]).read_text().replace(*row["change"]) if "file" in row else row["text"], row["reason"]
+        )
+        for row in rows
+        if row["of"] == formats
+    }  # fmt: skip
 
 
 def random_execution(program: ChunkProgram, seed: int) -> bool:
