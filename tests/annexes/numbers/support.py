@@ -10,7 +10,6 @@ from coordinator.annexes.numbers.fold_tree import FoldTree
 from emunode.annexes.numbers.contributions import generated
 from emunode.annexes.numbers.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType
 from emunode.model import Rounding
-from emunode.topologies.registry import parse_topology
 
 ELEMENTS = 240
 """The elements of the vectors of the golden results."""
@@ -87,38 +86,6 @@ def binomial(count: int, chunk: int) -> FoldTree:
         return tree
 
     return below(0)
-
-
-def _ordered(rank: int, below: Callable[[int], Sequence[int]], *, own_last: bool) -> FoldTree:
-    """Return the tree of a rank that adds the ranks below it in their order, and its own contribution first or last."""
-    parts = [_ordered(child, below, own_last=own_last) for child in below(rank)]
-    own = FoldTree(rank)
-    if not own_last or not parts:
-        return reduce(FoldTree.of, [own, *parts])
-    return FoldTree.of(own, reduce(FoldTree.of, parts))
-
-
-def by_port(name: str, count: int, *, own_last: bool) -> FoldTree:
-    """Return the tree of a reduce to rank 0 by ascending port: binomial, or breadth-first on a star graph."""
-    if name == "binomial":
-
-        def nearest_first(rank: int) -> list[int]:
-            distances = [1 << bit for bit in range(count.bit_length()) if not rank & ((2 << bit) - 1)]
-            return [rank + distance for distance in distances if rank + distance < count]
-
-        return _ordered(0, nearest_first, own_last=own_last)
-    star = parse_topology(f"star:{ {6: 3, 24: 4}[count] }")
-
-    def farther(rank: int) -> list[int]:
-        """Return the farther neighbours whose lowest port towards rank 0 leads here, by port."""
-        found = []
-        for port, peer, _ in star.ends(rank):
-            closer = [other for _, other, _ in star.ends(peer) if star.distance(other, 0) < star.distance(peer, 0)]
-            if star.neighbour(rank, port) == peer and closer and closer[0] == rank:
-                found.append(peer)
-        return found
-
-    return _ordered(0, farther, own_last=own_last)
 
 
 def circulant(count: int, chunk: int) -> FoldTree:

@@ -16,7 +16,7 @@ from coordinator.execution.verify import verify
 from emunode.annexes.numbers.fixed_order import FixedTree
 from emunode.errors import ScenarioError
 from emunode.model import MOST_LEAVES, NumberType, RealNumbers
-from tests.annexes.numbers.test_fixed_order import absorbed, fewest_parts
+from tests.annexes.numbers.test_fixed_order import absorbed
 from tests.scenarios import Case
 
 LEAVES, ELEMENTS = 24, 240
@@ -143,24 +143,6 @@ def test_a_probe_reveals_the_tree_over_contributions(fixed: bool) -> None:
         "bfs-tree", values="probe", leaves=10, fixed_order=fixed
     ).additions()["tree"])  # fmt: skip
     assert trees == {"((((0+1)+(2+3))+((4+5)+(6+7)))+(8+9))" if fixed else "((((0+1)+2)+((3+4)+5))+((6+7)+(8+9)))"}
-
-
-@pytest.mark.parametrize("leaves", [6, 7, 24, 25])
-def test_a_ring_costs_as_much_as_simulated(leaves: int) -> None:
-    count, size = 6, 40
-    own = [RealNumbers(NumberType.FLOAT32, leaves=leaves).contributions_of(rank, range(count)) for rank in range(count)]
-    on_links = 0
-    for block in range(count):
-        for hops in range(1, count):
-            places = {leaf for distance in range(1, hops + 1) for leaf in own[(block + distance) % count]}
-            on_links += fewest_parts(places, 0, 1 << (leaves - 1).bit_length(), leaves) * (size + 4)
-    run = case("ring:6 ring", leaves=leaves, message_bytes=size * count)
-    assert run.summary["partial_result_bytes"] == on_links
-    assert run.run.verdict == "holds"
-    plain = case("ring:6 ring", leaves=leaves, message_bytes=size * count, fixed_order=False)
-    assert [run.summary[name] for name in ("steps", "packets")] == [
-        plain.summary[name] for name in ("steps", "packets")
-    ]
 
 
 @given(st.integers(1, 60), st.integers(0, 200))

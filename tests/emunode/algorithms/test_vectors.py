@@ -104,23 +104,3 @@ def test_the_first_line_says_the_whole_vector() -> None:
     assert describe_load(plan_for("allreduce", **RING).spec) == "1 vector of 384 bytes in 6 blocks of 64 bytes"
     whole = plan_for("allreduce", topology="complete:6", algorithm="bfs-tree", messages=2).spec
     assert describe_load(whole) == "2 vectors of 384 bytes"
-
-
-def test_long_vectors_go_faster_in_blocks_and_short_ones_whole() -> None:
-    """Thakur, Rabenseifner and Gropp 2005, section 4.4: the comparison for which both must be given the same vector."""
-
-    def seconds(algorithm: str, size: int) -> float:
-        summary = run_scenario(
-            topology="hypercube:4",
-            collective="allreduce",
-            algorithm=algorithm,
-            port_model="one-port",
-            message_bytes=size,
-        ).summary
-        return float(str(summary["virtual_seconds"]))
-
-    # startup 1 ms, 1 us a byte: 4 (1 + m/1000) against 8 + 2 (15/16) m/1000 ms
-    assert seconds("recursive-doubling", 64) == pytest.approx(4 * (1e-3 + 64e-6))
-    assert seconds("recursive-halving", 64) == pytest.approx(8e-3 + 2 * 15 / 16 * 64e-6)
-    assert seconds("recursive-doubling", 64) < seconds("recursive-halving", 64)
-    assert seconds("recursive-doubling", 16_000) > seconds("recursive-halving", 16_000)

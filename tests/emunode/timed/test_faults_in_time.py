@@ -24,7 +24,7 @@ from emunode.net.wire import ROW
 from emunode.play import play
 from emunode.timed.cost_model import LinearCostModel
 from emunode.topologies.registry import parse_topology
-from tests.support import examples
+from tests.support import examples, golden_rows
 
 MS = 1_000_000
 ONE_MS = LinearCostModel(1e-3, 0.0)
@@ -51,43 +51,15 @@ def receipts(timetable: Timetable) -> dict[str, float]:
 
 # --- examples by hand ------------------------------------------------------------------------------------------------
 
-PLAIN = {"001": 1, "010": 1, "100": 1, "011": 2, "101": 2, "110": 2, "111": 3}
-EXAMPLES = [
-    # faults, nodes that miss the message or get it at another time, packets lost, last receipt
-    ("", {}, 0, 3),
-    ("crash:001@0s", dict.fromkeys(["001", "011", "101", "111"]), 1, 2),
-    ("crash:001@0.5ms", dict.fromkeys(["001", "011", "101", "111"]), 1, 2),
-    ("crash:001@1ms", dict.fromkeys(["011", "101", "111"]), 0, 2),
-    ("crash:001@2", dict.fromkeys(["011", "101", "111"]), 0, 2),
-    ("crash:001@1.5ms", dict.fromkeys(["011", "101", "111"]), 2, 2),
-    ("crash:001@2ms", {}, 0, 3),
-    ("down:001>011@1.5ms-1.6ms", dict.fromkeys(["011", "111"]), 1, 2),
-    ("down:001>011@0.2ms-1ms", {}, 0, 3),
-    ("down:011>001@1.5ms-1.6ms", {}, 0, 3),
-    ("slow:001:3", {"011": 4, "101": 4, "111": 5}, 0, 5),
-    ("slow:001:3@1.5ms", {}, 0, 3),
-    ("slow:001:3@0.9ms-1.1ms", {"011": 4, "101": 4, "111": 5}, 0, 5),
-    ("slow:000~001:3", {"001": 3, "011": 4, "101": 4, "111": 5}, 0, 5),
-    ("slow:001>000:3", {}, 0, 3),
-    ("slow:011:3", {"111": 5}, 0, 5),
-    ("slow:001:2 slow:001>011:1.5", {"011": 4, "101": 3, "111": 5}, 0, 5),
-    ("hang:001@1.2ms-1.4ms", dict.fromkeys(["011", "101", "111"]), 2, 2),
-    ("hang:001@1ms-1.4ms", dict.fromkeys(["011", "101", "111"]), 0, 2),
-    ("delay:001>011:1", {"011": 3, "111": 4}, 0, 4),
-    ("delay:001>011:2 crash:011@3.5ms", dict.fromkeys(["011", "111"]), 1, 2),
-    ("loss:001>011:1@1.1ms", {}, 0, 3),
-    ("loss:001>011:1@1ms-1.1ms", dict.fromkeys(["011", "111"]), 1, 2),
-    ("drop:000>001:1", dict.fromkeys(["001", "011", "101", "111"]), 1, 2),
-]
 
-
-@pytest.mark.parametrize(("faults", "changes", "lost", "last"), EXAMPLES, ids=[each[0] or "none" for each in EXAMPLES])
-def test_a_binomial_tree_of_eight_nodes(faults: str, changes: dict[str, float | None], lost: int, last: float) -> None:
+@pytest.mark.parametrize("row", golden_rows("timed", "binomial_tree"), ids=lambda row: row["faults"] or "none")
+def test_a_binomial_tree_of_eight_nodes(row: dict[str, str]) -> None:
+    """When each node receives the message, in milliseconds, the packets lost, and the last receipt."""
+    faults, *times, lost, last = row.values()
     timetable = predicted(made("hypercube:3", "broadcast", "sbt"), faults)
-    expected = {label: time for label, time in (PLAIN | changes).items() if time is not None}
-    assert receipts(timetable) == expected
-    assert len(timetable.packets) - len(timetable.arriving) == lost
-    assert timetable.intended_seconds == pytest.approx(last / 1000)
+    assert receipts(timetable) == {label: float(time) for label, time in zip([*row][1:], times, strict=False) if time}
+    assert len(timetable.packets) - len(timetable.arriving) == int(lost)
+    assert timetable.intended_seconds == pytest.approx(float(last) / 1000)
 
 
 def test_jitter_lengthens_every_packet_by_less_than_its_spread() -> None:

@@ -206,16 +206,6 @@ def test_root_subtree_sizes(star: StarGraph, name: str, n: int) -> None:
     assert [sizes[port] for port in range(n - 1)] == numbers(row["sizes_for_link_types_2..n"])
 
 
-def test_route_and_path_lead_from_the_root() -> None:
-    star = StarGraph(4)
-    tree = GreedyTree(star)
-    rank = star.rank("2143")
-    assert [star.label(between) for between in tree.path(rank, 0)] == ["1234", "3214", "4213", "1243", "2143"]
-    assert tree.route(rank, 0) == (1, 2, 1, 0)
-    assert tree.route(0, 0) == ()
-    assert tree.path(0, 0) == (0,)
-
-
 @pytest.mark.parametrize("n", range(3, 8))
 def test_rotation_is_an_automorphism_of_period_n_minus_1(star: StarGraph, n: int) -> None:
     rotation = Rotation(star)

@@ -82,17 +82,6 @@ def test_steps_are_the_least_for_the_heights(name: str, messages: int, segments:
         assert measure(algorithm, execute(algorithm))["steps"] == algorithm.last_step
 
 
-@pytest.mark.parametrize(("name", "redundancy"), [*product(NAMES, (2, 3)), ("arborescences", 4)])
-def test_copies_of_a_segment_take_different_trees(name: str, redundancy: int) -> None:
-    algorithm = job(golden_network("EJ_2+3"), name, redundancy=redundancy, messages=2, segments=3)
-    assert isinstance(algorithm, PackingBroadcast)
-    trees: dict[int, list[int]] = {}
-    for tree in range(algorithm.trees.count):
-        for _, segment in algorithm.copies_on_tree(tree):
-            trees.setdefault(segment, []).append(tree)
-    assert {segment: len(set(used)) for segment, used in trees.items()} == dict.fromkeys(range(6), redundancy)
-
-
 # Faults.
 
 
@@ -129,14 +118,6 @@ def test_two_copies_survive_every_broken_link(topology: str, algorithm: str, kin
     assert unserved(faults, topology=topology, algorithm=algorithm, redundancy=2) == []
     assert unserved(faults, topology=topology, algorithm=algorithm, redundancy=1) != []
     assert verdict(faults[:1], topology=topology, algorithm=algorithm, redundancy=2) is Verdict.HOLDS
-
-
-def test_two_copies_on_independent_trees_survive_any_fault() -> None:
-    network = parse_topology("petersen:5,2")
-    faults = [f"crash:{network.label(rank)}@1" for rank in network.ranks()[1:]]
-    values = {"topology": network.name, "algorithm": "independent-trees"}
-    assert unserved(faults, **values, redundancy=2) == []
-    assert unserved(faults, **values, redundancy=1) != []
 
 
 def test_three_copies_outvote_a_lying_node() -> None:

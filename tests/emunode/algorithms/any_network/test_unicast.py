@@ -113,21 +113,6 @@ def test_striping_deals_every_segment_once() -> None:
     assert all(number + (2, 4, 4)[path] <= 6 for number, path in found.slots)
 
 
-@pytest.mark.parametrize(
-    ("topology", "redundancy", "faults"),
-    [
-        ("star:4", 3, ["crash:3124@1", "crash:2134@1"]),
-        ("hypercube:4", 4, ["crash:0001@2", "down:0000~0010@1", "crash:1110@1"]),
-        ("ej:2+3", 6, ["crash:1,0@1", "crash:0,1@1", "crash:-1,0@1", "crash:0,-1@1", "crash:1,-1@1"]),
-    ],
-)
-def test_all_but_one_path_may_fail(topology: str, redundancy: int, faults: list[str]) -> None:
-    values: dict[str, object] = {"topology": topology, "collective": "unicast", "algorithm": "disjoint-paths"}
-    result = run_scenario(None, **values, redundancy=redundancy, messages=2, fault=faults)
-    assert failures(result) == []
-    assert result.summary["delivery_ratio"] == 1
-
-
 def test_redundancy_above_the_number_of_paths_names_the_maximum() -> None:
     with pytest.raises(ScenarioError, match=r"redundancy.*4.*at most 3 node-disjoint paths join 1234 and .*: 1\.\.3"):
         unicast(parse_topology("star:4"), "disjoint-paths", redundancy=4)

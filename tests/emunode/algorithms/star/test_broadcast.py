@@ -1,6 +1,5 @@
 """Broadcast and reduce on the star graph: numbers of segments, copies on arc-disjoint trees, and recursion over substars."""
 
-from collections import Counter
 from functools import partial
 from math import sqrt
 
@@ -90,12 +89,6 @@ def predicted_seconds(algorithm: str, segments: int | str) -> float:
 
 
 # Arc-disjoint trees.
-
-
-def test_edt_copies_of_a_message_take_different_trees() -> None:
-    _, journal = run_journal(topology="star:4", collective="broadcast", algorithm="edt", redundancy=2, messages=3)
-    trees = Counter(journal.select("segment", "tree").unique().iter_rows())
-    assert sorted(trees) == [(0, 0), (0, 1), (1, 0), (1, 2), (2, 1), (2, 2)]
 
 
 # Recursion over substars (Qiu, in the words of Tseng and Sheu, section 6.1).
