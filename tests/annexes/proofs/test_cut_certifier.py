@@ -39,25 +39,15 @@ def tolerance(scenario: Scenario, faults: str) -> int | None:
 
 
 @pytest.mark.exhaustive(one_in=3)
-@pytest.mark.parametrize(
-    ("topology", "algorithm", "redundancy"),
-    [
-        *(("star:4", "edt", trees) for trees in (1, 2, 3)),
-        ("star:5", "edt", 4),
-        ("star:6", "edt", 5),
-        ("hypercube:3", "nesbt", 3),
-        *(("hypercube:4", "nesbt", trees) for trees in (1, 2, 3, 4)),
-        ("hypercube:7", "nesbt", 7),
-        *(("ej:2+3", "independent-trees", trees) for trees in (1, 2, 3, 4, 5, 6)),
-        ("star:4", "greedy-tree", 1),
-        ("hypercube:4", "sbt", 1),
-        ("ej:2+3", "improved", 1),
-    ],
-)
-def test_disjoint_trees_tolerate_one_fault_less_than_there_are(topology: str, algorithm: str, redundancy: int) -> None:
-    faults = ("nodes=0", "links=0", "any=0")
-    tolerances = by_cuts(Case(f"{topology} broadcast {algorithm} x={redundancy}").scenario, *faults).tolerances
-    assert [each.tolerated for each in tolerances] == [redundancy - 1] * 3
+@pytest.mark.parametrize(("line", "trees"), [
+    *(("star:4 broadcast edt", trees) for trees in (1, 2, 3)), ("star:5 broadcast edt", 4), ("star:6 broadcast edt", 5),
+    *(("hypercube:4 broadcast nesbt", trees) for trees in (1, 2, 3, 4)), ("hypercube:3 broadcast nesbt", 3),
+    ("hypercube:7 broadcast nesbt", 7), *(("ej:2+3 broadcast independent-trees", trees) for trees in range(1, 7)),
+    ("star:4 broadcast greedy-tree", 1), ("hypercube:4 broadcast sbt", 1), ("ej:2+3 broadcast improved", 1),
+])  # fmt: skip
+def test_disjoint_trees_tolerate_one_fault_less_than_there_are(line: str, trees: int) -> None:
+    tolerances = by_cuts(Case(f"{line} x={trees}").scenario, "nodes=0", "links=0", "any=0").tolerances
+    assert [each.tolerated for each in tolerances] == [trees - 1] * 3
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("nodes", None), ("links", 5), ("any", 5), ("byzantine", 2)])
@@ -85,33 +75,21 @@ def test_numbers_of_survived_sets(row: dict[str, str]) -> None:
 
 
 @pytest.mark.exhaustive(one_in=4)
-@pytest.mark.parametrize(
-    ("topology", "algorithm", "redundancy", "faults", "values"),
-    [
-        ("star:4", "edt", 3, "nodes=2", {}),
-        ("star:4", "edt", 3, "byzantine=1", {}),
-        ("star:4", "edt", 3, "nodes=1", {"fault": ["byzantine:2134"]}),
-        ("star:4", "edt", 3, "links=1", {"fault": ["crash:2134@1", "down:1234~3214@2-3"]}),
-        ("star:4", "edt", 1, "nodes=1@3", {}),
-        ("star:4", "edt", 2, "links=1@2-3", {"messages": 2}),
-        ("star:4", "edt", 1, "hang=1@2-3", {"messages": 2}),
-        ("hypercube:3", "nesbt", 3, "nodes=1;byzantine=1", {}),
-        ("hypercube:3", "nesbt", 2, "nodes=1;links=1@2", {}),
-        ("ej:1+2", "independent-trees", 3, "byzantine=2", {}),
-        ("hypercube:3", "nesbt", 3, "equivocate=1;silent=1", {"message_bytes": 64}),
-        ("star:3", "balanced-tree", 1, "nodes=1", {"collective": "scatter"}),
-        ("star:3", "balanced-tree", 1, "nodes=5", {"collective": "gather"}),
-        ("star:3", "edt", 1, "links=1", {"collective": "alltoall"}),
-        ("star:3", "rotated-trees", 1, "nodes=1", {"collective": "allgather"}),
-        ("hypercube:3", "disjoint-paths", 3, "nodes=3", {"collective": "unicast"}),
-        ("petersen:5,2", "independent-trees", 2, "nodes=1", {}),
-    ],
-)
-def test_cuts_and_runs_agree_on_every_set(
-    topology: str, algorithm: str, redundancy: int, faults: str, values: dict[str, object]
-) -> None:
+@pytest.mark.parametrize(("line", "faults"), [
+    ("star:4 broadcast edt x=3", "nodes=2"), ("star:4 broadcast edt x=3", "byzantine=1"),
+    ("star:4 broadcast edt x=3 fault=byzantine:2134", "nodes=1"),
+    ("star:4 broadcast edt x=3 fault=crash:2134@1 fault=down:1234~3214@2-3", "links=1"),
+    ("star:4 broadcast edt x=1", "nodes=1@3"), ("star:4 broadcast edt x=2 messages=2", "links=1@2-3"),
+    ("star:4 broadcast edt x=1 messages=2", "hang=1@2-3"), ("hypercube:3 broadcast nesbt x=3", "nodes=1;byzantine=1"),
+    ("hypercube:3 broadcast nesbt x=2", "nodes=1;links=1@2"), ("ej:1+2 broadcast independent-trees x=3", "byzantine=2"),
+    ("hypercube:3 broadcast nesbt x=3 message_bytes=64", "equivocate=1;silent=1"),
+    ("star:3 scatter balanced-tree", "nodes=1"), ("star:3 gather balanced-tree", "nodes=5"),
+    ("star:3 alltoall edt", "links=1"), ("star:3 allgather rotated-trees", "nodes=1"),
+    ("hypercube:3 unicast disjoint-paths x=3", "nodes=3"), ("petersen:5,2 broadcast independent-trees x=2", "nodes=1"),
+])  # fmt: skip
+def test_cuts_and_runs_agree_on_every_set(line: str, faults: str) -> None:
     """Runs go through all sets when none fails; else their failing sets are counted one by one."""
-    scenario = Case(f"{topology} broadcast {algorithm} x={redundancy}", **values).scenario
+    scenario = Case(line).scenario
     certificate = by_cuts(scenario, faults)
     (level,) = certificate.counts
     runs = by_runs(scenario, faults)
@@ -157,19 +135,19 @@ def test_too_many_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "faults", "values", "reason"),
+    ("line", "faults", "reason"),
     [
-        ("flood", "nodes<=1", {}, "choose at run time"),
-        ("edt", "loss=1:0.5", {}, "does not follow from paths"),
-        ("edt", "nodes=1", {"fault": ["loss:1234~2134:0.5"]}, "of the scenario does not follow"),
-        ("edt", "nodes=1", {"fault": ["crash:1234@1"]}, "source is faulty"),
-        ("edt", "nodes=1", {"collective": "reduce"}, "folds"),
-        ("bfs-tree", "nodes=1", {"fault_knowledge": "all"}, "know of faults"),
+        ("broadcast flood", "nodes<=1", "choose at run time"),
+        ("broadcast edt", "loss=1:0.5", "does not follow from paths"),
+        ("broadcast edt fault=loss:1234~2134:0.5", "nodes=1", "of the scenario does not follow"),
+        ("broadcast edt fault=crash:1234@1", "nodes=1", "source is faulty"),
+        ("reduce edt", "nodes=1", "folds"),
+        ("broadcast bfs-tree fault_knowledge=all", "nodes=1", "know of faults"),
     ],
 )
-def test_what_paths_do_not_decide(algorithm: str, faults: str, values: dict[str, Any], reason: str) -> None:
+def test_what_paths_do_not_decide(line: str, faults: str, reason: str) -> None:
     with pytest.raises(NotProvableError, match=reason):
-        by_cuts(Case(f"star:4 broadcast {algorithm}", **values).scenario, faults)
+        by_cuts(Case(f"star:4 {line}").scenario, faults)
 
 
 @pytest.mark.parametrize(

@@ -22,18 +22,16 @@ from coordinator.results.claims import claims_of
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim
 from tests.command_line import Call, fields
+from tests.scenarios import Case
 from tests.support import GOLDEN
 
 Data = dict[str, Any]
 
 
-def made(
-    folder: Path, topology: str, algorithm: str, redundancy: int, *faults: str, runs: bool = False, **values: object
-) -> Path:
+def made(folder: Path, line: str, *faults: str, runs: bool = False) -> Path:
     """Return the file of a certificate."""
-    base = fields(f"{topology} broadcast {algorithm} redundancy={redundancy} driver=memory")
     engine = MessageEngine if runs else CutEngine
-    certifier = Certifier(make_scenario(base | values), 1, sys.stderr, lambda *_: None, engine)
+    certifier = Certifier(Case(line).scenario, 1, sys.stderr, lambda *_: None, engine)
     path = folder / "certificate.json"
     certifier.certify(exhaustive_fault_sets(faults)).save(path)
     return path
@@ -42,33 +40,25 @@ def made(
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Data:
     """Provide a certificate of Q_3 with three trees: two nodes are tolerated, and three are not."""
-    path = made(tmp_path_factory.mktemp("certificate"), "hypercube:3", "nesbt", 3, "nodes<=3")
+    path = made(tmp_path_factory.mktemp("certificate"), "hypercube:3 broadcast nesbt x=3", "nodes<=3")
     data: Data = json.loads(path.read_text())
     return data
 
 
-@pytest.mark.parametrize(
-    ("topology", "algorithm", "redundancy", "faults", "values"),
-    [
-        ("star:4", "edt", 3, ["nodes<=3"], {}),
-        ("star:4", "edt", 3, ["any<=2"], {"fault": ["crash:2134@2"]}),
-        ("star:4", "edt", 2, ["links<=1@2-3", "nodes<=1@3"], {"messages": 2}),
-        ("hypercube:3", "nesbt", 3, ["byzantine<=2"], {"fault": ["byzantine:111"]}),
-        ("hypercube:3", "nesbt", 3, ["equivocate=1;silent=1"], {}),
-        ("ej:1+2", "independent-trees", 6, ["nodes<=4"], {}),
-        ("petersen:5,2", "edge-disjoint-trees", 1, ["nodes<=1"], {}),
-        ("star:3", "edt", 1, ["nodes<=1"], {"collective": "alltoall"}),
-    ],
-)
-def test_true_certificates_verify(
-    tmp_path: Path, topology: str, algorithm: str, redundancy: int, faults: list[str], values: dict[str, Any]
-) -> None:
-    found = verify_certificate(made(tmp_path, topology, algorithm, redundancy, *faults, **values))
+@pytest.mark.parametrize(("line", "faults"), [
+    ("star:4 broadcast edt x=3", "nodes<=3"), ("star:4 broadcast edt x=3 fault=crash:2134@2", "any<=2"),
+    ("star:4 broadcast edt x=2 messages=2", "links<=1@2-3 nodes<=1@3"),
+    ("hypercube:3 broadcast nesbt x=3 fault=byzantine:111", "byzantine<=2"),
+    ("hypercube:3 broadcast nesbt x=3", "equivocate=1;silent=1"), ("ej:1+2 broadcast independent-trees x=6", "nodes<=4"),
+    ("petersen:5,2 broadcast edge-disjoint-trees", "nodes<=1"), ("star:3 alltoall edt", "nodes<=1"),
+])  # fmt: skip
+def test_true_certificates_verify(tmp_path: Path, line: str, faults: str) -> None:
+    found = verify_certificate(made(tmp_path, line, *faults.split()))
     assert (found.findings, found.undecided) == ([], False)
 
 
 def test_certificates_by_runs_verify(tmp_path: Path) -> None:
-    path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=2", runs=True)
+    path = made(tmp_path, "hypercube:3 broadcast nesbt x=3", "nodes<=2", runs=True)
     assert verify_certificate(path).findings == []
     data = json.loads(path.read_text())
     data["levels"][2]["histories"][0]["journal_hash"] = "0" * 32
@@ -77,22 +67,14 @@ def test_certificates_by_runs_verify(tmp_path: Path) -> None:
     assert "the history is" in finding
 
 
-@pytest.mark.parametrize(
-    ("topology", "algorithm", "redundancy", "faults", "values"),
-    [
-        ("star:4", "edt", 3, ["nodes<=1"], {"fault": ["crash:2134@1"]}),
-        ("star:4", "edt", 3, [], {"fault": ["crash:2134@1"]}),
-        ("hypercube:3", "nesbt", 3, ["nodes<=1"], {"fault_knowledge": "all"}),
-        ("hypercube:3", "nesbt", 3, ["loss<=1:0.5"], {}),
-        ("hypercube:3", "sbt", 1, ["links<=1"], {"collective": "reduce"}),
-        ("hypercube:3", "sbt", 1, ["links<=1@2-3"], {"reliable": True}),
-        ("hypercube:3", "flood", 1, ["links<=1"], {}),
-    ],
-)
-def test_certificates_by_runs_verify_where_paths_decide_nothing(
-    tmp_path: Path, topology: str, algorithm: str, redundancy: int, faults: list[str], values: dict[str, Any]
-) -> None:
-    found = verify_certificate(made(tmp_path, topology, algorithm, redundancy, *faults, runs=True, **values))
+@pytest.mark.parametrize(("line", "faults"), [
+    ("star:4 broadcast edt x=3 fault=crash:2134@1", "nodes<=1"), ("star:4 broadcast edt x=3 fault=crash:2134@1", ""),
+    ("hypercube:3 broadcast nesbt x=3 fault_knowledge=all", "nodes<=1"),
+    ("hypercube:3 broadcast nesbt x=3", "loss<=1:0.5"), ("hypercube:3 reduce sbt", "links<=1"),
+    ("hypercube:3 broadcast sbt reliable=true", "links<=1@2-3"), ("hypercube:3 broadcast flood", "links<=1"),
+])  # fmt: skip
+def test_certificates_by_runs_verify_where_paths_decide_nothing(tmp_path: Path, line: str, faults: str) -> None:
+    found = verify_certificate(made(tmp_path, line, *faults.split(), runs=True))
     assert (found.findings, found.undecided) == ([], False)
 
 
@@ -102,7 +84,7 @@ def test_a_violated_claim_alone_refutes(tmp_path: Path, monkeypatch: pytest.Monk
         patched.setattr(
             conclude, "claims_of", lambda plan: claims_of(plan)._replace(kept=[*claims_of(plan).kept, wrong])
         )
-        path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=1", runs=True)
+        path = made(tmp_path, "hypercube:3 broadcast nesbt x=3", "nodes<=1", runs=True)
         assert json.loads(path.read_text())["verdict"] == "violated"
         assert verify_certificate(path).findings == []
     (finding,) = verify_certificate(path).findings
@@ -148,12 +130,12 @@ def test_different_histories_of_two_drivers(tmp_path: Path, monkeypatch: pytest.
 
 def test_sets_that_are_too_many_to_run_again_are_undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.annexes.proofs.checker.judged.MOST_RUN_HOPS", 100)
-    found = verify_certificate(made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=2", runs=True))
+    found = verify_certificate(made(tmp_path, "hypercube:3 broadcast nesbt x=3", "nodes<=2", runs=True))
     assert (found.findings, found.undecided) == ([], True)
 
 
 def test_a_violated_certificate_does_not_pass_as_undecided(tmp_path: Path) -> None:
-    path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=3", runs=True)
+    path = made(tmp_path, "hypercube:3 broadcast nesbt x=3", "nodes<=3", runs=True)
     assert verify_certificate(path).findings == []
     data = json.loads(path.read_text())
     forget(data)
@@ -179,7 +161,7 @@ def test_too_many_sets_are_searched_for_one_that_fails(
 
 
 def test_the_work_is_bounded_before_it_begins(stored: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = made(tmp_path, "hypercube:3", "nesbt", 3, "nodes<=1", runs=True)
+    path = made(tmp_path, "hypercube:3 broadcast nesbt x=3", "nodes<=1", runs=True)
     data = json.loads(path.read_text())
     one = data["levels"][1]
     data["levels"] = [{**one, "faults": f"nodes=1@{step}"} for step in range(1, 5000)]
@@ -212,18 +194,18 @@ def test_digits_of_binomial_coefficients(places: int, count: int, digits: int) -
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("star:4", "edt", 3, "nodes<=2"), "holds: S_4 edt x=3, nodes <= 2: 277 sets of faults"),
-        (("star:4", "edt", 3, "any<=1"), "holds: S_4 edt x=3, nodes + links <= 1: 60 sets of faults"),
-        (("star:4", "edt", 3, "links=1@2-3"), "holds: S_4 edt x=3, links=1 in steps 2-3: 36 sets of faults"),
-        (("star:4", "edt", 3, "nodes<=1", "links<=1@3"),
+        (("star:4 broadcast edt x=3", "nodes<=2"), "holds: S_4 edt x=3, nodes <= 2: 277 sets of faults"),
+        (("star:4 broadcast edt x=3", "any<=1"), "holds: S_4 edt x=3, nodes + links <= 1: 60 sets of faults"),
+        (("star:4 broadcast edt x=3", "links=1@2-3"), "holds: S_4 edt x=3, links=1 in steps 2-3: 36 sets of faults"),
+        (("star:4 broadcast edt x=3", "nodes<=1", "links<=1@3"),
          "holds: S_4 edt x=3, nodes <= 1 and links <= 1 from step 3: 61 sets of faults"),
-        (("star:4", "edt", 1, "nodes=1;links=1"),
+        (("star:4 broadcast edt", "nodes=1;links=1"),
          "violated: S_4 edt x=1, nodes=1;links=1: 828 sets of faults; violated by "),
-        (("petersen:5,2", "edge-disjoint-trees", 1, "nodes<=0"),
+        (("petersen:5,2 broadcast edge-disjoint-trees", "nodes<=0"),
          "holds: petersen:5,2 edge-disjoint-trees x=1, nodes <= 0: 1 set"),
     ],
 )  # fmt: skip
-def test_the_verified_statement_is_named(tmp_path: Path, call: Call, arguments: tuple[Any, ...], expected: str) -> None:
+def test_the_verified_statement_is_named(tmp_path: Path, call: Call, arguments: tuple[str, ...], expected: str) -> None:
     path = made(tmp_path, *arguments)
     ended = call("verify", path)
     assert ended.status == 0
