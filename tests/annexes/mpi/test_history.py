@@ -1,9 +1,8 @@
 """Foreign histories: written, read, reported, compared, exported and verified; nothing unmeasured is a number."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -15,6 +14,7 @@ from coordinator.annexes.mpi.judge import JudgeSettings, MpiJudgement, judge
 from coordinator.annexes.mpi.rules.base import PairCount
 from emunode.errors import ScenarioError
 from tests.annexes.mpi.support import played_library
+from tests.support import GOLDEN
 
 
 def judged(folder: Path, flaw: str = "", name: str = "ring", ranks: int = 5) -> MpiJudgement:
@@ -74,7 +74,7 @@ def test_a_violated_call_stays_violated(tmp_path: Path) -> None:
 def test_the_own_choice_is_verified_without_claims(tmp_path: Path, flaw: str, verdict: str, other: str) -> None:
     (path,) = save_calls(judged(tmp_path, flaw, "auto"), tmp_path / "history")
     assert (tb.Run.read(path).verdict, tb.verify(path).findings) == (verdict, [])
-    _edit("summary.json", lambda each: each.update(verdict=other))(path)
+    _edit("summary.json", ["verdict"], other)(path)
     assert any(f"verdict {other}, by its claims {verdict}" in each for each in tb.verify(path).findings)
 
 
@@ -84,10 +84,15 @@ def test_two_ranks_and_composed_algorithms_are_stored_too(tmp_path: Path) -> Non
     assert tb.verify(path).findings == []
 
 
-def _edit(name: str, change: Callable[[Any], None]) -> Callable[[Path], None]:
+def _edit(name: str, place: Sequence[str | int], value: object) -> Callable[[Path], None]:
+    """Change the value at a place of a file."""
+
     def edit(path: Path) -> None:
         values = json.loads((path / name).read_text())
-        change(values)
+        within = values
+        for key in place[:-1]:
+            within = within[key]
+        within[place[-1]] = value
         (path / name).write_text(json.dumps(values))
 
     return edit
@@ -101,23 +106,14 @@ def _links(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], N
 
 
 def _without_rule(path: Path) -> None:
-    _edit("foreign.json", lambda each: each.update(rule=None))(path)
-    _edit("summary.json", lambda each: each.update(claims=[]))(path)
+    _edit("foreign.json", ["rule"], None)(path)
+    _edit("summary.json", ["claims"], [])(path)
 
 
+FORGED_FIELDS = (GOLDEN / "mpi" / "forgeries.jsonl").read_text().splitlines()
 FORGERIES: dict[str, Callable[[Path], None]] = {
-    "packets is 41, by links.parquet 40": _edit("summary.json", lambda each: each.update(packets=41)),
-    "verdict violated, by its claims holds": _edit("summary.json", lambda each: each.update(verdict="violated")),
-    "verdict undecided, by its claims holds": _edit("summary.json", lambda each: each.update(verdict="undecided")),
+    **{row["finding"]: _edit(row["file"], row["place"], row["value"]) for row in map(json.loads, FORGED_FIELDS)},
     "verdict holds, by its claims undecided": _without_rule,
-    "its claims differ": _edit("summary.json", lambda each: each["claims"][0].update(predicted=1)),
-    "no complete network": _edit("summary.json", lambda each: each.update(order=6)),
-    "the stored rule differs": _edit("foreign.json", lambda each: each["rule"][0].__setitem__(2, 7)),
-    "no call of a known algorithm": _edit("foreign.json", lambda each: each["call"].update(algorithm="other")),
-    "call is no object": _edit("foreign.json", lambda each: each.update(call="ring")),
-    "parts is no list": _edit("foreign.json", lambda each: each.update(parts=5)),
-    "part 0 is no list": _edit("foreign.json", lambda each: each.update(parts=[None])),
-    "rule is no list": _edit("foreign.json", lambda each: each.update(rule=[[1]])),
     "bytes is 8000, by links.parquet 8001": _links(
         lambda each: each.with_columns(bytes=pl.when(pl.col("sender") == 0).then(1601).otherwise(1600).cast(pl.Int64))
     ),

@@ -70,7 +70,8 @@ def test_an_undecided_run_makes_its_row_undecided(
     undecided, holds = run_cache.run(**BROADCAST, step_limit=1), run_cache.run(**BROADCAST)
     assert compared(predicted, measured, undecided, relation=relation)["verdict"] == "undecided"
     assert compared(predicted, measured, holds, undecided, relation=relation, bound=9)["verdict"] == "undecided"
-    assert row_verdict(False, trials=[undecided, holds]) is Verdict.UNDECIDED
+    assert row_verdict(False, trials=[undecided, holds]) is row_verdict(False, trials=[undecided]) is Verdict.UNDECIDED
+    assert row_verdict(False, trials=[holds]) is Verdict.VIOLATED
     assert row_verdict(True, trials=[undecided], refuted=True) is Verdict.UNDECIDED
 
 

@@ -18,6 +18,7 @@ from emunode.annexes.numbers.float_types import sum_in_order
 from emunode.errors import RuleError, ScenarioError
 from emunode.programs import ALLOWED
 from tests.annexes.numbers.support import ELEMENTS, TREES, chain
+from tests.annexes.programs.support import golden_answers
 from tests.annexes.proofs.archives_support import CHECKER
 from tests.command_line import ROOT
 from tests.scenarios import Case
@@ -180,21 +181,7 @@ def test_rabenseifner_has_the_recorded_bits(count: int) -> None:
 
 # --- what programs do wrong
 
-PART = '{"step":1,"port":0,"segment":[0,1,0,0]'
-WRONG = {
-    "no values": (f'{{"sends":[{PART}}}]}}', "segment [0, 1, 0, 0] is sent without values"),
-    "too few": (f'{{"sends":[{PART},"values":[1]}}]}}', "values: a list of 3 numbers is expected, got [1]"),
-    "text": (f'{{"sends":[{PART},"values":["a",1,1]}}]}}', "values: a list of 3 numbers is expected"),
-    "truth value": (f'{{"sends":[{PART},"values":[true,1,1]}}]}}', "values: a list of 3 numbers is expected"),
-    "large": (f'{{"sends":[{PART},"values":[1{"0" * 400},1,1]}}]}}', "values: a number is too large"),
-    "of another": ('{"sends":[{"step":1,"port":0,"segment":[2,-1,0,0],"values":[1,1,1]}]}', "its values cannot change"),
-    "not received": ('{"sends":[{"step":1,"port":0,"segment":[2,-1,0,0]}]}', "it neither owns nor has received"),
-    "further key": (f'{{"sends":[{PART},"value":[1]}}]}}', "expected step, port and segment"),
-    "results": ('{"sends":[],"results":3}', 'expected {"sends": [..]}, with "results": [..]'),
-    "a result": ('{"sends":[],"results":[3]}', "expected a result with owner, segment and values"),
-    "owner": ('{"sends":[],"results":[{"owner":1,"segment":0,"values":[1,1,1]}]}', "owner is 1, expected 0"),
-    "segment": ('{"sends":[],"results":[{"owner":0,"segment":9,"values":[1,1,1]}]}', "segment is 9, expected 0 to 0"),
-}
+WRONG = golden_answers("adding_answers")
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -21,6 +21,7 @@ from emunode.annexes.programs.process import MAX_LINE, MAX_LOGGED, Program
 from emunode.annexes.programs.program import MOST_PROGRAMS
 from emunode.errors import DeadlineError, RuleError, ScenarioError
 from emunode.programs import ALLOWED, command_text
+from tests.annexes.programs.support import golden_answers
 from tests.command_line import ROOT, SECONDS, Call, Start, fields, wait_until
 from tests.scenarios import Case
 from tests.support import failures, run_scenario
@@ -123,21 +124,7 @@ def test_every_collective_without_arithmetic(collective: str, deliveries: int, t
 
 # --- what programs do wrong ------------------------------------------------------------------------------------------
 
-ANSWERS = {
-    "no JSON": ("nonsense", "line 1 of its output: it is not JSON: Expecting value"),
-    "deep JSON": ("[" * 100_000, "it is not JSON: maximum recursion depth"),
-    "no sends": ("{}", 'expected {"sends": [..]}'),
-    "no list": ('{"sends":3}', 'expected {"sends": [..]}'),
-    "another key": ('{"sends":[{"step":1,"port":0}]}', "expected step, port and segment"),
-    "past": ('{"sends":[{"step":0,"port":0,"segment":[0,-1,0,0]}]}', "step is 0, expected 1 or later"),
-    "truth value": ('{"sends":[{"step":true,"port":0,"segment":[0,-1,0,0]}]}', "step is True, expected"),
-    "port": ('{"sends":[{"step":1,"port":7,"segment":[0,-1,0,0]}]}', "port is 7, expected one of 0, 1"),
-    "segment": ('{"sends":[{"step":1,"port":0,"segment":[0,-1,0]}]}', "expected [origin, target, tree, number]"),
-    "foreign": ('{"sends":[{"step":1,"port":0,"segment":[4,-1,0,0]}]}', "it neither owns nor has received"),
-    "number": ('{"sends":[{"step":1,"port":0,"segment":[0,-1,0,1]}]}', "it neither owns nor has received"),
-    "tree": ('{"sends":[{"step":1,"port":0,"segment":[0,-1,-1,0]}]}', "it neither owns nor has received"),
-    "two lines": ('{"sends":[]}\n{"sends":[]}', "answered with more than one line in step 1"),
-}
+ANSWERS = golden_answers("answers") | {"deep JSON": ("[" * 100_000, "it is not JSON: maximum recursion depth")}
 
 
 @pytest.mark.parametrize("case", ANSWERS)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -21,6 +20,7 @@ from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, HopOutcome, 
 from emunode.play import play
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
+from tests.support import golden_rows
 
 Records = np.ndarray[Any, np.dtype[Any]]
 
@@ -67,38 +67,24 @@ def received(journal: Records) -> dict[Rank, set[int]]:
 
 # --- every single crash before step 1 ----------------------------------------------------------------------------------
 
-TABLE = {
-    ("hypercube:3", "sbt"): (((7, 8), (4.143, 4.571)), (7, 9), 4),
-    ("star:4", "greedy-tree"): (((8, 9), (5.826, 6.435)), (23, 35), 14),
-    ("ej:2+3", "improved"): (((6, 7), (3.333, 3.667)), (18, 19), 3),
-}
-EACH = {
-    ("hypercube:3", "sbt"): {
-        "001": (7, 9, 4), "010": (5, 7, 1), "011": (6, 7, 1), "100": (3, 7, 0), "101": (3, 7, 0), "110": (3, 7, 0),
-        "111": (2, 7, 0),
-    },
-    ("star:4", "greedy-tree"): {"2134": (8, 35, 14), "3214": (7, 28, 7), "4231": (7, 26, 5)},
-}  # fmt: skip
 
-
-@pytest.mark.parametrize("after", [1, 2])
-@pytest.mark.parametrize("case", TABLE)
-def test_next_port_takes_the_published_steps(case: tuple[str, str], after: int) -> None:
-    algorithm = algorithm_for(*case, "next-port", after)
+@pytest.mark.parametrize("row", golden_rows("repair", "next_port"), ids=lambda row: "-".join([*row.values()][:3]))
+def test_next_port_takes_the_published_steps(row: dict[str, str]) -> None:
+    """The last receipts, segments and requests over all single crashes, and those of some crashes on their own."""
+    algorithm = algorithm_for(row["network"], row["algorithm"], "next-port", int(row["after"]))
     topology = algorithm.topology
     found = {}
     for rank in range(1, topology.order):
         journal = journal_of(algorithm, (Crash(1, rank),))
         found[topology.label(rank)] = figures_of(journal)
         assert received(journal).keys() == set(topology.ranks()) - {0, rank}
-    (worst, mean), segments, requests = TABLE[case]
-    assert max(each.last for each in found.values()) == worst[after - 1]
-    average = Fraction(sum(each.last for each in found.values()), len(found))
-    assert float(average) == pytest.approx(mean[after - 1], abs=5e-4)
-    assert (min(each.segments for each in found.values()), max(each.segments for each in found.values())) == segments
-    assert max(each.requests for each in found.values()) == requests
-    if after == 1:
-        assert all(found[label] == expected for label, expected in EACH.get(case, {}).items())
+    last, segments, requests = zip(*found.values(), strict=True)
+    assert (max(last), min(segments), max(segments), max(requests)) == tuple(
+        int(row[name]) for name in ("worst", "fewest_segments", "most_segments", "most_requests")
+    )
+    assert sum(last) / len(last) == pytest.approx(float(row["mean"]), abs=5e-4)
+    for label, numbers in (each.split(":") for each in row["some_crashes"].split()):
+        assert "/".join(map(str, found[label])) == numbers
 
 
 # --- who is served -----------------------------------------------------------------------------------------------------

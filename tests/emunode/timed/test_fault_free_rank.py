@@ -10,12 +10,12 @@ from coordinator.history.timetable import Timetable
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.node import Node
 from emunode.errors import FrameError
-from emunode.model import Collective, Packet, PortModel
+from emunode.model import Packet, PortModel
 from emunode.net.wire import ROW, TIME, encode_rows
 from emunode.timed.cost_model import LinearCostModel, PortOccupancy
 from emunode.timed.fault_free_rank import FaultFreeRank
 from emunode.timed.hosted_rank import RankProgress
-from tests.emunode.timed.timetable_support import CASES, IDS, MS, algorithm_of, timetable_of
+from tests.emunode.timed.timetable_support import CASES, MS, algorithm_of, timetable_of
 
 
 class Messengers:
@@ -63,9 +63,9 @@ def sorted_rows(rows: bytes) -> list[tuple[int, ...]]:
     return sorted(ROW.iter_unpack(rows))
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.parametrize("case", CASES)
 def test_free_nodes_make_the_history_of_lockstep(
-    case: tuple[str, Collective, str, PortModel, dict[str, int]],
+    case: str,
 ) -> None:
     """However the packets of different links overtake each other on the way."""
     algorithm, costs = algorithm_of(case), LinearCostModel(1e-3, 1e-6, 50)
@@ -91,7 +91,7 @@ def test_after_the_step_limit_nothing_is_sent() -> None:
 
 
 def test_a_source_does_not_make_all_packets_at_once() -> None:
-    case = ("hypercube:3", Collective.BROADCAST, "sbt", PortModel.ALL_PORT, {"segments": 60})
+    case = "hypercube:3 broadcast sbt segments=60"
     algorithm, costs = algorithm_of(case), LinearCostModel(1e-3, 0.0)
     timetable, _ = timetable_of(algorithm, costs)
     source = Messengers(algorithm, timetable, costs, Random(0)).nodes[0]

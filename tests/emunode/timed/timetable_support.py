@@ -2,11 +2,9 @@
 
 from coordinator.history.timetable import Timetable, make_timetable
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
-from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.timed.cost_model import LinearCostModel
-from emunode.topologies.registry import parse_topology
+from tests.scenarios import Case
 
 MS = 1_000_000
 
@@ -14,27 +12,20 @@ MS = 1_000_000
 # --- the timetable ---------------------------------------------------------------------------------------------------
 
 
-CASES = [
-    ("star:4", Collective.ALLGATHER, "hamiltonian-cycle", PortModel.ONE_PORT, {}),
-    ("star:4", Collective.ALLGATHER, "rotated-trees", PortModel.ALL_PORT, {"segments": 2}),
-    ("star:4", Collective.BROADCAST, "greedy-tree", PortModel.ALL_PORT, {"segments": 3}),
-    ("star:4", Collective.REDUCE, "greedy-tree", PortModel.ALL_PORT, {"segments": 3}),
-    ("hypercube:4", Collective.BROADCAST, "nesbt", PortModel.EXCHANGE, {"segments": 9}),
-    ("hypercube:4", Collective.BROADCAST, "nesbt", PortModel.SEND_OR_RECEIVE, {"segments": 9}),
-    ("hypercube:4", Collective.BROADCAST, "sbt", PortModel.ONE_PORT, {"segments": 5}),
-    ("hypercube:4", Collective.SCATTER, "sbt", PortModel.ONE_PORT, {}),
-    ("hypercube:4", Collective.GATHER, "sbnt", PortModel.ALL_PORT, {}),
-    ("hypercube:3", Collective.ALLTOALL, "sbt", PortModel.ALL_PORT, {"message_bytes": 5}),
-    ("ej:3+4", Collective.ALLGATHER, "three-phase", PortModel.ALL_PORT, {}),
-    ("ej:3+4", Collective.BROADCAST, "flood", PortModel.ALL_PORT, {"segments": 2}),
-]
-IDS = [f"{name}-{collective}-{algorithm}-{ports}" for name, collective, algorithm, ports, _ in CASES]
+CASES = (
+    "star:4 allgather hamiltonian-cycle port_model=one-port", "star:4 allgather rotated-trees segments=2",
+    "star:4 broadcast greedy-tree segments=3", "star:4 reduce greedy-tree segments=3",
+    "hypercube:4 broadcast nesbt port_model=exchange segments=9",
+    "hypercube:4 broadcast nesbt port_model=send-or-receive segments=9",
+    "hypercube:4 broadcast sbt port_model=one-port segments=5", "hypercube:4 scatter sbt port_model=one-port",
+    "hypercube:4 gather sbnt", "hypercube:3 alltoall sbt message_bytes=5", "ej:3+4 allgather three-phase",
+    "ej:3+4 broadcast flood segments=2",
+)  # fmt: skip
 
 
-def algorithm_of(case: tuple[str, Collective, str, PortModel, dict[str, int]]) -> Algorithm:
-    name, collective, algorithm, ports, more = case
-    topology = parse_topology(name)
-    return make_algorithm(topology, CollectiveSpec(name, collective, algorithm, 0, ports, **more))  # type: ignore[arg-type]
+def algorithm_of(line: str) -> Algorithm:
+    """Return the algorithm of a scenario in one line."""
+    return Case(line).plan.algorithm
 
 
 def history(algorithm: Algorithm, limit: int = 10**6) -> tuple[list[bytearray], bool]:

@@ -11,19 +11,11 @@ import pytest
 from coordinator.annexes.exports.traces.events import TraceEvents
 from coordinator.annexes.exports.traces.perfetto import perfetto_trace
 from coordinator.reports.data import RunData, read_run
-from tests.command_line import Call, fields
+from tests.annexes.exports.traces.test_chrome import SCENARIOS as EVERY_SCENARIO
+from tests.command_line import Call
 from tests.support import run_scenario
 
-CUBE = "hypercube:3 broadcast sbt segments=3 startup=1ms per_byte=0s"
-SCENARIOS: Mapping[str, dict[str, object]] = {
-    "steps": fields(CUBE, fault=["crash:001@3", "duplicate:000>010:1"]),
-    "timed": fields(f"{CUBE} clock=timed", fault=["crash:001@2.5ms", "slow:010:2", "delay:000>100:2", "jitter:*:0.1"]),
-    "silent": fields("hypercube:3 broadcast sbt startup=1ms clock=timed", fault=["crash:000@0s"]),
-    "detect": fields(
-        f"{CUBE} clock=timed fault_knowledge=detect:1 keep_alive=3ms reliable=true",
-        fault=["crash:001@0s", "slow:010:4"],
-    ),
-}
+SCENARIOS = {name: values for name, values in EVERY_SCENARIO.items() if name in ("steps", "timed", "silent", "detect")}
 Fields = Mapping[int, list[Any]]
 
 
