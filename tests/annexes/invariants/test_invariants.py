@@ -1,6 +1,5 @@
 """Figures of networks against published and enumerated values, and against their definitions on small random graphs."""
 
-import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -34,7 +33,7 @@ from coordinator.theory.invariants.base import (
 from coordinator.theory.invariants.node_sets import BLOCK, blocks, set_count, sizes, unpack
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
-from tests.support import GOLDEN, examples
+from tests.support import examples, golden_rows
 
 TERMINALS = {
     "all": "all_terminal_reliability",
@@ -59,11 +58,6 @@ def cases(pairs: Iterable[tuple[Any, tuple[str, str]]]) -> list[ParameterSet]:
     ]
 
 
-def golden(name: str) -> list[dict[str, str]]:
-    with (GOLDEN / "figures" / name).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def figure(network: str, name: str, work: float = 1e9) -> FigureValue:
     """Return one figure of a network by name."""
     (found,) = evaluate(parse_topology(network), [name], work)
@@ -77,7 +71,9 @@ def text(value: InvariantValue) -> str:
 # --- values of the literature, and of exhaustive enumeration by other programs -----------------------------------------
 
 
-@pytest.mark.parametrize("row", cases((row, (row["topology"], row["figure"])) for row in golden("values.csv")))
+@pytest.mark.parametrize(
+    "row", cases((row, (row["topology"], row["figure"])) for row in golden_rows("figures", "values"))
+)
 def test_known_values(row: dict[str, str]) -> None:
     found = figure(row["topology"], row["figure"])
     assert found.not_computed is None
@@ -88,7 +84,7 @@ def test_known_values(row: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", ["hypercube:3", "ej:1+2", "hypercube:4", "ej:2+3", "star:4", "hypercube:5"])
 def test_what_node_faults_leave(name: str) -> None:
     network = FigureNetwork(parse_topology(name))
-    for row in golden("node_faults.csv"):
+    for row in golden_rows("figures", "node_faults"):
         failed, connected = int(row["failed_nodes"]), int(row["sets_rest_connected"])
         if row["network"] != name:
             continue
@@ -101,7 +97,7 @@ def test_what_node_faults_leave(name: str) -> None:
 @pytest.mark.slow
 def test_all_of_what_node_faults_leave() -> None:
     network = FigureNetwork(parse_topology("star:4"))
-    for row in golden("node_faults.csv"):
+    for row in golden_rows("figures", "node_faults"):
         if row["network"] == "star:4":
             _require_row(network, row)
 
@@ -114,7 +110,7 @@ def _require_row(network: FigureNetwork, row: dict[str, str]) -> None:
     assert sum(found.largest.values()) == found.sets
 
 
-RELIABILITIES = sorted({(row["network"], row["terminals"]) for row in golden("link_reliability.csv")})
+RELIABILITIES = sorted({(row["network"], row["terminals"]) for row in golden_rows("figures", "link_reliability")})
 
 
 @pytest.mark.parametrize("case", cases((case, case) for case in RELIABILITIES))
@@ -125,7 +121,7 @@ def test_link_reliability(case: tuple[str, str]) -> None:
         asked = "two_terminal_reliability:1342"  # S_4 has farthest nodes of two kinds; the table has a three-cycle
     survived = figure(name, asked).value
     assert isinstance(survived, tuple)
-    rows = [row for row in golden("link_reliability.csv") if (row["network"], row["terminals"]) == case]
+    rows = [row for row in golden_rows("figures", "link_reliability") if (row["network"], row["terminals"]) == case]
     links = len(survived) - 1
     assert {links - failed: sets for failed, sets in enumerate(survived) if sets} == {
         int(row["working_links"]): int(row["sets_that_connect_them"]) for row in rows

@@ -202,14 +202,6 @@ def test_misprints_run_only_for_the_alpha_of_the_paper(algorithm: str, run_cache
         run_cache.run("ej:1+2", collective, algorithm, segments=2)
 
 
-def test_a_misprint_has_the_same_history_over_sockets(run_cache: RunCache) -> None:
-    memory, sockets = (
-        run_cache.run("ej:2+3", "allgather", "three-phase-restart", messages=2, driver=driver)
-        for driver in ("memory", "local")
-    )
-    assert memory.summary["journal_hash"] == sockets.summary["journal_hash"]
-
-
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 

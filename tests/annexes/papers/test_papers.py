@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -294,21 +293,6 @@ def test_the_documentation_names_every_reproduction() -> None:
     pages = (Path(__file__).parent.parent.parent.parent / "docs").rglob("*.md")
     text = "\n".join(page.read_text() for page in pages)
     assert all(f"`{name}`" in text for name in REPRODUCTIONS)
-
-
-def test_a_reproduction_is_a_function_from_a_run_cache_to_tables(run_cache: RunCache) -> None:
-    def build(cache: RunCache) -> Iterator[Section]:
-        rows = []
-        for n in cache.sizes:
-            trial = cache.run(f"star:{n}", "broadcast", "greedy-tree")
-            height = 3 * (n - 1) // 2
-            rows.append(compared(height, trial.number("steps"), trial, paper="D_n", bound=height, n=n))
-        yield Table("Height of the greedy tree", rows)
-
-    (table,) = build(replace(run_cache, sizes=[3, 4]))
-    assert isinstance(table, Table)
-    assert [row["measured"] for row in table.rows] == [3, 4]
-    assert verdict_of(table.verdicts) is Verdict.HOLDS
 
 
 # --- the star graph and the hypercube --------------------------------------------------------------------------------

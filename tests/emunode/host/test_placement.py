@@ -27,11 +27,6 @@ def test_host_of_a_rank_contains_the_rank(order: int, data: st.DataObject) -> No
     assert rank in placement.ranks(placement.host(rank))
 
 
-def test_every_host_has_at_least_one_rank() -> None:
-    for hosts in range(1, 25):
-        assert all(Placement(24, hosts).ranks(host) for host in range(hosts))
-
-
 @pytest.mark.parametrize(
     ("order", "hosts", "blocks"),
     [

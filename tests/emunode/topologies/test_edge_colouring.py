@@ -1,7 +1,5 @@
 """Edge colourings: the golden ones link by link, and validity and the number of colours on many graphs."""
 
-import csv
-
 import networkx
 import pytest
 from networkx.generators.atlas import graph_atlas_g
@@ -14,7 +12,7 @@ from emunode.topologies.edge_colouring import (
     misra_gries_colouring,
 )
 from emunode.topologies.registry import parse_topology
-from tests.support import GOLDEN
+from tests.support import golden_rows
 
 GRAPHS = {
     "petersen": networkx.petersen_graph,
@@ -45,14 +43,9 @@ def colour_count(links: Links, colours: list[int]) -> int:
     return max(colours) + 1
 
 
-def golden_rows() -> dict[str, dict[str, str]]:
-    with (GOLDEN / "networks" / "networks_colouring.csv").open(newline="") as file:
-        return {row["graph"]: row for row in csv.DictReader(file)}
-
-
-@pytest.mark.parametrize("name", golden_rows())
-def test_golden_colourings(name: str) -> None:
-    row = golden_rows()[name]
+@pytest.mark.parametrize("row", golden_rows("networks", "networks_colouring"), ids=lambda row: row["graph"])
+def test_golden_colourings(row: dict[str, str]) -> None:
+    name = row["graph"]
     links = [(one, other) for one, _, other, _ in parse_topology(name).links()] if name not in GRAPHS else []
     links = sorted(links) or list(links_of(GRAPHS[name]()))
     assert len(links) == int(row["links"])

@@ -45,19 +45,11 @@ def test_bad_label_is_refused(name: str, label: str, allowed: str) -> None:
     assert allowed in caught.value.allowed
 
 
-@given(st.sampled_from([family.example for family in descriptions()]), st.text("0123456789abceghio,./-", max_size=12))
+@given(
+    st.sampled_from([family.example for family in descriptions()]),
+    st.text("0123456789abceghio,./-", max_size=12) | st.text(max_size=12),
+)
 @settings(derandomize=True, deadline=None, database=None, max_examples=examples(1000))
-def test_any_likely_text_is_a_label_or_refused(name: str, text: str) -> None:
-    topology = parse_topology(name)
-    try:
-        rank = topology.rank(text)
-    except ScenarioError:
-        return
-    assert topology.label(rank) == text
-
-
-@given(st.sampled_from(["star:4", "star:10", "hypercube:4", "ej:3+4", "ej:2+4^2"]), st.text(max_size=12))
-@settings(derandomize=True, deadline=None, database=None)
 def test_any_text_is_a_label_or_refused(name: str, text: str) -> None:
     topology = parse_topology(name)
     try:

@@ -161,22 +161,3 @@ def test_refusals_name_the_reason(topology: str, name: str, values: dict[str, ob
 
 
 # Drivers.
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "collective"),
-    [("edge-disjoint-trees", "broadcast"), ("independent-trees", "scatter"), ("arborescences", "reduce")],
-)
-def test_one_history_in_memory_and_over_sockets(algorithm: str, collective: str) -> None:
-    hashes = {
-        run_scenario(
-            topology="petersen:5,2",
-            collective=collective,
-            algorithm=algorithm,
-            source="i3",
-            segments=2,
-            driver=driver,
-        ).summary["journal_hash"]
-        for driver in ("memory", "local")
-    }
-    assert len(hashes) == 1

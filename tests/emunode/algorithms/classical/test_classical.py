@@ -18,7 +18,7 @@ from emunode.model import Collective, CollectiveSpec, PortModel, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
-from tests.support import failures, golden_rows, run_scenario
+from tests.support import golden_rows, run_scenario
 
 NAMES = {
     "binomial-broadcast": ("broadcast", "binomial"),
@@ -190,31 +190,3 @@ def test_automatic_blocks_take_the_least_time(collective: str, messages: int) ->
 def test_doubling_needs_a_power_of_two() -> None:
     with pytest.raises(ScenarioError, match="recursive-doubling needs a power of two as the number of nodes, not 12"):
         on_complete(12, "allgather", "recursive-doubling")
-
-
-# --- runs --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.exhaustive(one_in=2)
-@pytest.mark.parametrize(
-    ("topology", "collective", "algorithm"),
-    [
-        ("star:3", "allreduce", "ring"),
-        ("hypercube:3", "allreduce", "recursive-halving"),
-        ("complete:6", "allreduce", "recursive-doubling"),
-        ("complete:5", "reduce", "circulant"),
-        ("complete:6", "alltoall", "bruck"),
-    ],
-)
-def test_history_is_the_same_over_sockets(topology: str, collective: str, algorithm: str) -> None:
-    scenario: dict[str, object] = {
-        "topology": topology,
-        "collective": collective,
-        "algorithm": algorithm,
-        "port_model": "one-port",
-    }
-    memory, local = (run_scenario(None, **scenario, driver=driver) for driver in ("memory", "local"))
-    assert not failures(memory)
-    assert not failures(local)
-    assert local.summary["journal_hash"] == memory.summary["journal_hash"]
-    assert local.summary["verdict"] == "holds"
