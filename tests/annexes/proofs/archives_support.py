@@ -23,7 +23,7 @@ from coordinator.scenario.model import dump_scenario
 from coordinator.theory.batch.derived import derived_claims
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
-from tests.command_line import ROOT
+from tests.command_line import ROOT, Ended
 
 Records = np.ndarray[Any, np.dtype[Any]]
 """Journal rows, packed, in the order of the journal."""
@@ -152,4 +152,7 @@ def _ask(checker: Path, option: str, paths: Sequence[str]) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
-# --- one row ---------------------------------------------------------------------------------------------------------
+def judge(checker: Path, *paths: Path) -> Ended:
+    """Run a checker on archives, as a program that imports nothing of the project."""
+    done = subprocess.run([sys.executable, "-I", checker, *paths], capture_output=True, text=True, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)

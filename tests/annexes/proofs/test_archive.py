@@ -1,7 +1,6 @@
 """Archives of runs, and the checkers of the documentation: programs of their own that share no code."""
 
 import json
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -16,8 +15,8 @@ import tomli_w
 import coordinator as tb
 from coordinator.annexes.proofs.archive import archive_of, files_of, with_manifest, zipped
 from emunode.errors import ScenarioError
-from tests.annexes.proofs.archives_support import CHECKER, PATH_CHECKER, disagreements
-from tests.command_line import Call, Ended
+from tests.annexes.proofs.archives_support import CHECKER, PATH_CHECKER, disagreements, judge
+from tests.command_line import Call
 from tests.contract.cases import CASES
 from tests.mutation_support import MUTATIONS
 from tests.recorded_runs import recorded
@@ -27,11 +26,6 @@ from tests.support import GOLDEN
 CHECKERS = sorted(CHECKER.parent.glob("*.py"))
 FORGED = [case for case in CASES[::41] if len(case.history) < 300]
 LOSSES = Case("star:4 broadcast edt redundancy=3 messages=2", "byzantine:4231", "loss:1234~2134:0.4")
-
-
-def judge(*paths: Path, checker: Path = CHECKER) -> Ended:
-    done = subprocess.run([sys.executable, "-I", checker, *paths], capture_output=True, text=True, check=False)
-    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -61,7 +55,7 @@ def test_both_judges_agree_on_recorded_runs(tmp_path: Path) -> None:
         path = tmp_path / f"{len(histories)}.zip"
         path.write_bytes(zipped(files_of(archive_of(case.run))))
         histories[path] = line
-    ended = judge(*histories)
+    ended = judge(CHECKER, *histories)
     assert (ended.status, ended.err) == (0, ""), ended.out
 
 
@@ -110,7 +104,7 @@ def test_equal_runs_give_equal_archives(files: dict[str, bytes], tmp_path: Path)
         assert {name: other.read(name) for name in other.namelist() if name not in timed} == {
             name: data for name, data in files.items() if name not in timed
         }
-    ended = judge(write(tmp_path, files))
+    ended = judge(CHECKER, write(tmp_path, files))
     assert ended.status == 0
     taken = "predictions, algorithm, facts about the collective, effects of faults drawn at random"
     assert f"from the archive: {taken}\n" in ended.out
@@ -146,7 +140,7 @@ def test_altered_archives_are_wrong_or_unreadable(
     files: dict[str, bytes],
     tmp_path: Path,
 ) -> None:
-    ended = judge(write(tmp_path, change(dict(files))))
+    ended = judge(CHECKER, write(tmp_path, change(dict(files))))
     assert ended.status == status
     assert line in ended.out
     assert ended.err == ""
@@ -271,7 +265,7 @@ def test_an_archive_belongs_to_its_scenario(tmp_path: Path) -> None:
         paths[str(path := tmp_path / f"{number}.zip")] = name
         path.write_bytes(zipped(renewed(forge(dict(sound)))))
     lines: dict[str, list[str]] = {name: [] for name in paths.values()}
-    for line in judge(*map(Path, paths)).out.splitlines():
+    for line in judge(CHECKER, *map(Path, paths)).out.splitlines():
         archive, _, words = line.partition(".zip: ")
         lines[paths[f"{archive}.zip"]].append(words)
     assert [lines.pop(name)[-1] for name in SOUND_TOO] == ["right: holds"] * len(SOUND_TOO)
@@ -296,29 +290,29 @@ def test_a_bomb_is_refused_before_it_is_read(files: dict[str, bytes], tmp_path: 
         for name, data in files.items():
             packed.writestr(name, data)
         packed.getinfo("journal.csv").file_size = 300 << 20  # written when the archive is closed
-    ended = judge(tmp_path / "run.zip")
+    ended = judge(CHECKER, tmp_path / "run.zip")
     assert (ended.status, "it has more than 268435456 bytes" in ended.out) == (2, True)
 
 
 def test_claims_about_paths_have_a_checker_of_their_own(tmp_path: Path) -> None:
     files = files_of(archive_of(Case("star:4 scatter replicated-balanced-tree messages=3").run))
     path = write(tmp_path, files)
-    assert judge(path, checker=PATH_CHECKER).status == 0
+    assert judge(PATH_CHECKER, path).status == 0
     summary = json.loads(files["summary.json"])
     name = json.loads(files["run.json"])["structure"][0]
     summary[name] += 1
     changed = files | {"summary.json": json.dumps(summary).encode()}
-    assert judge(write(tmp_path, changed), checker=PATH_CHECKER).status == 2  # the digest
+    assert judge(PATH_CHECKER, write(tmp_path, changed)).status == 2  # the digest
     from hashlib import sha256
 
     manifest = json.loads(files["manifest.json"])
     manifest["sha256"]["summary.json"] = sha256(changed["summary.json"]).hexdigest()
-    ended = judge(write(tmp_path, changed | {"manifest.json": json.dumps(manifest).encode()}), checker=PATH_CHECKER)
+    ended = judge(PATH_CHECKER, write(tmp_path, changed | {"manifest.json": json.dumps(manifest).encode()}))
     assert (ended.status, f"{name} is {summary[name] - 1}, not {summary[name]}" in ended.out) == (1, True)
 
 
 def test_runs_under_the_timed_clock_are_not_judged(tmp_path: Path) -> None:
-    ended = judge(write(tmp_path, files_of(archive_of(Case("hypercube:2 broadcast sbt clock=timed").run))))
+    ended = judge(CHECKER, write(tmp_path, files_of(archive_of(Case("hypercube:2 broadcast sbt clock=timed").run))))
     assert (ended.status, "not judged: a run under the timed clock" in ended.out) == (3, True)
 
 
@@ -328,7 +322,7 @@ def test_pack_writes_an_archive_of_a_stored_run(tmp_path: Path, call: Call, monk
     assert call("pack run run.zip").out == "run.zip\n"
     assert call("pack run other.zip --json").data == {"written": "other.zip"}
     assert (tmp_path / "run.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
-    assert judge(tmp_path / "run.zip").status == 0
+    assert judge(CHECKER, tmp_path / "run.zip").status == 0
     refused = call("pack run missing/run.zip")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     (tmp_path / "run" / "journal.parquet").unlink()
@@ -338,7 +332,7 @@ def test_pack_writes_an_archive_of_a_stored_run(tmp_path: Path, call: Call, monk
 
 def test_runs_in_memory_are_packed_too(tmp_path: Path) -> None:
     run = tb.network("star:3").broadcast("greedy-tree", step_limit=1)
-    assert judge(run.pack(tmp_path / "a.zip")).out.endswith("right: undecided\n")
+    assert judge(CHECKER, run.pack(tmp_path / "a.zip")).out.endswith("right: undecided\n")
     import pickle
 
     with pytest.raises(ScenarioError, match="comes from a pickle"):

@@ -1,8 +1,6 @@
 """Archives of certificates, and their checkers in docs/checkers: programs of their own."""
 
 import json
-import subprocess
-import sys
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -19,9 +17,10 @@ from tests.annexes.proofs.archives_support import (
     CUT_CHECKER,
     HISTORY_CHECKER,
     certificate_disagreements,
+    judge,
     one_value_forgeries,
 )
-from tests.command_line import ROOT, Call, Ended, Start, fields
+from tests.command_line import ROOT, Call, Start, fields
 
 Data = dict[str, Any]
 CERTIFICATES: dict[str, tuple[str, Data, Path]] = {
@@ -67,11 +66,6 @@ def stored(name: str) -> Data:
     with TemporaryDirectory() as folder:
         data: Data = json.loads(certificate(name).save(Path(folder) / "certificate.json").read_text())
     return data
-
-
-def judge(checker: Path, *paths: Path) -> Ended:
-    done = subprocess.run([sys.executable, "-I", checker, *paths], capture_output=True, text=True, check=False)
-    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("name", CERTIFICATES)

@@ -42,7 +42,6 @@ from emunode.faults.kinds import (
     kind_of,
     to_record,
 )
-from emunode.faults.slowness import Drift, Jitter, Slow, SlowLink
 from emunode.faults.transit import forge_segment
 from emunode.model import ALL_RANKS, Segment
 from emunode.topologies.hypercube import Hypercube
@@ -50,30 +49,6 @@ from emunode.topologies.registry import parse_topology
 
 CUBE = Hypercube(3)
 SEGMENT: Segment = (7, ALL_RANKS, 0, 3, b"payload")
-EXAMPLES: list[Fault] = [
-    Crash(2, 5),
-    Hang(2, 5, 7),
-    Recover(9, 5),
-    Byzantine(1, 5),
-    Equivocate(1, 5, 4),
-    Collude(1, 5),
-    Silent(2, 5, 2),
-    SilentPorts(1, 5, 0.5),
-    SilentSegments(1, 5, 0.25, 4),
-    Selective(1, 5, 1.0),
-    Down(2, 5, 1),
-    Up(4, 5, 1),
-    Heal(4, 5, 1),
-    Loss(1, 5, 1, 0.25),
-    Corrupt(1, 5, 1, 1.0, 4),
-    Duplicate(1, 5, 1, 0.5),
-    Delay(1, 5, 1, 3),
-    Drop(1, 5, 1, 2),
-    Slow(1, 5, 3.0, 4),
-    SlowLink(1, 5, 1, 1.5),
-    Jitter(1, 5, 1, 0.25),
-    Drift(1, 5, -0.125),
-]
 
 
 def faults_of(*faults: Fault, seed: int = 1, knows: bool = False, origin_is_author: bool = True) -> Faults:
@@ -108,7 +83,7 @@ def test_every_fault_kind_survives_encoding_and_decoding() -> None:
         kind(**{name: values.get(name, 1) for name in field_names(kind)})  # type: ignore[arg-type]
         for kind in KINDS.values()
     ]
-    for fault in [*EXAMPLES, *examples]:
+    for fault in examples:
         assert from_record(list(to_record(fault)), CUBE) == fault
         assert KINDS[kind_of(fault)] is type(fault)
 
