@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 import coordinator as tb
-from tests.browser import Browser, find_chromium
+from tests.helpers.browser import Browser, find_chromium
 
 WIDTH: Final = 800
 """Of the moving picture, in pixels."""

@@ -31,10 +31,10 @@ from coordinator.scenario.named import NAMED
 from emunode.annexes import MissingAnnexError
 from emunode.plugins import LOADED
 from emunode.runtime import collect_seldom
-from tests.assembled_commands import assemble_once
-from tests.browser import Browser, find_chromium
-from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
-from tests.support import REPEATABLE_EXAMPLES, forget_plugins
+from tests.helpers.assembled_commands import assemble_once
+from tests.helpers.browser import Browser, find_chromium
+from tests.helpers.command_line import ROOT, Call, Ended, Running, Start, arguments, command
+from tests.helpers.support import REPEATABLE_EXAMPLES, forget_plugins
 
 assert pl.thread_pool_size() == 1
 # Programs that tests start compute with the usual number of threads.

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 FOLDER: Final = ROOT / "changes"
 SETTINGS: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 PLACES: Final = ("emunode", "coordinator", "compose", "examples", "scripts", "tests")
 DANGLING: Final = re.compile(

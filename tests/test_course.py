@@ -15,8 +15,8 @@ from emunode.model import Collective
 from emunode.testing import check_algorithm, check_locality
 from emunode.topologies.registry import parse_topology
 from notebook_outputs import code_cells, outputs_of
-from tests.command_line import ROOT, run_process
-from tests.support import forget_plugins
+from tests.helpers.command_line import ROOT, run_process
+from tests.helpers.support import forget_plugins
 
 COURSE = ROOT / "examples" / "course"
 BOOK = str(COURSE / "book.py")

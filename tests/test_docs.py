@@ -31,9 +31,9 @@ from typing import Final, NamedTuple
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, run_process
-from tests.warm_programs import make_shim
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, run_process
+from tests.helpers.warm_programs import make_shim
 
 pytestmark = needs_every_annex
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, SECONDS, run_process
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, SECONDS, run_process
 
 EXAMPLES = ROOT / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))

@@ -15,8 +15,8 @@ from typing import Final
 import pytest
 
 from emunode.faults.kinds import Fault
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT
 
 
 def _below(record: type[Fault]) -> Iterator[type[Fault]]:

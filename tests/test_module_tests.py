@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 FOLDERS: Final = (
     "coordinator/cli", "coordinator/features", "coordinator/annexes/grading", "coordinator/planning", "emunode/timed",

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT
 
 PACKAGES: Final = ("emunode", "coordinator")
 USERS: Final = (*PACKAGES, "compose", "examples", "scripts")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import ROOT, Call, Running, command, fields, flags, free_port, fresh, run_process
+from tests.helpers.command_line import ROOT, Call, Running, command, fields, flags, free_port, fresh, run_process
 
 SECONDS = 300
 FLOOD = fields("star:3 broadcast flood")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from emunode import __version__
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BYTES: Final = ("tests/corpus/", "tests/golden/")

@@ -8,8 +8,8 @@ from pathlib import Path
 from coordinator.cli.app import COMMANDS, app
 from coordinator.cli.render import JUDGED
 from coordinator.scenario.model import Scenario
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Call, command, run_process
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, Call, command, run_process
 
 pytestmark = needs_every_annex
 

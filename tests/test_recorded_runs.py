@@ -6,7 +6,7 @@ import pytest
 
 from emunode.algorithms.registry import registered
 from emunode.faults.kinds import KINDS
-from tests.recorded_runs import Record, permits_other_hashes, record_of, recorded
+from tests.helpers.recorded_runs import Record, permits_other_hashes, record_of, recorded
 
 RECORDS = recorded()
 CHUNKS = [RECORDS[start::100] for start in range(100)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from emunode.errors import ScenarioError
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 def test_a_line_names_the_fields_of_a_scenario() -> None:

@@ -19,7 +19,7 @@ import pytest
 from coordinator.features.base import Feature
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 LIMITS: Final = {
     "core": 347_987,  # flags are fields of records, what 0.3.0 stored is verified, lock-step names errors by a context

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from coordinator.networks.launchers.docker import find_image
 from emunode.errors import RunError
 from stress_tests.common import DEADLINE_SECONDS, PYTHONPATH, ROOT, TIMED_OUT, Attempt, Budget, Row
-from tests.command_line import fields, free_port
+from tests.helpers.command_line import fields, free_port
 
 SCENARIOS = 300
 OVER_SOCKETS = 20
@@ -108,7 +108,7 @@ def hashes(
 
 def chosen(count: int) -> list[tuple[str, dict[str, Any], str]]:
     """Return scenarios from all parts of the recorded runs, some of them over sockets too, each with its hash."""
-    from tests.recorded_runs import recorded
+    from tests.helpers.recorded_runs import recorded
 
     records = recorded()
     found: list[tuple[str, dict[str, Any], str]] = []

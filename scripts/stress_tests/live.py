@@ -35,7 +35,7 @@ ON_HOSTS = 8
 def attempt(budget: Budget, number: int) -> Attempt:
     """Watch one run; compare it with the run of its scenario, and with what its reader was told."""
     from coordinator.planning.plan import make_plan
-    from tests.watch_support import random_clicks, run_quietly, star_plan, watched
+    from tests.helpers.watch_support import random_clicks, run_quietly, star_plan, watched
 
     chance = random.Random(f"{budget.seed}/{number}")
     values: dict[str, Any] = {**RUNS[number % len(RUNS)], "seed": number}

@@ -113,7 +113,7 @@ def _fault(chance: random.Random, mode: str, label: str, link: str, when: str, *
 def attempt(budget: Budget, timed: bool, number: int) -> Attempt:
     """Run one scenario, and compare its end with the claims, and where it can with the judge of this module."""
     from emunode.errors import ScenarioError
-    from tests.scenarios import Case
+    from tests.helpers.scenarios import Case
 
     values = draw(budget.seed, number, timed=timed)
     case = Case(values)
@@ -151,7 +151,7 @@ def problems(case: Any) -> list[str]:
 
 def by_hand(budget: Budget, number: int) -> Attempt:
     """Run one broadcast down one tree while links are down, and compare every arrival and the bound with figures by hand."""
-    from tests.scenarios import Case
+    from tests.helpers.scenarios import Case
 
     chance = random.Random(f"{budget.seed}/{number}/by hand")
     network, _, algorithm = TREES[number % len(TREES)].partition(" ")
@@ -234,7 +234,7 @@ def changed(name: str) -> Iterator[None]:
 def mutant(budget: Budget, name: str, number: int) -> Attempt:
     """Run one scenario over reliable links that are wrong; counts whether it is found, if a segment has to be sent again."""
     from emunode.errors import ScenarioError
-    from tests.scenarios import Case
+    from tests.helpers.scenarios import Case
 
     values = draw(budget.seed, number * len(MODES), timed=False)
     case = Case(values)

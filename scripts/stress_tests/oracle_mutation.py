@@ -20,7 +20,7 @@ def change_rows(rows: int, number: int) -> Attempt:
     """Apply every mutation to some rows of the history of one algorithm."""
     from tests.annexes.proofs.archives_support import disagreements
     from tests.contract.cases import CASES
-    from tests.mutation_support import IMPOSSIBLE, MUTATIONS, is_within_claims, replayed, verdict_on
+    from tests.helpers.mutation_support import IMPOSSIBLE, MUTATIONS, is_within_claims, replayed, verdict_on
 
     case = CASES[number]
     plan, records = case.plan, case.history
@@ -49,8 +49,8 @@ def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
     """Apply every mutation to one row of a recorded run with faults, and compare the judges."""
     from coordinator.history.journal import records_of_rows
     from tests.annexes.proofs.archives_support import disagreements
-    from tests.mutation_support import MUTATIONS
-    from tests.scenarios import Case
+    from tests.helpers.mutation_support import MUTATIONS
+    from tests.helpers.scenarios import Case
 
     case = Case(scenarios[number])
     run, records = case.run, records_of_rows(case.journal.lazy())
@@ -82,7 +82,7 @@ def change_certificate(times: int, number: int) -> Attempt:
 def run_section(budget: Budget) -> Iterator[Row]:
     """Run every algorithm, or every sixteenth."""
     from tests.contract.cases import CASES
-    from tests.recorded_runs import recorded
+    from tests.helpers.recorded_runs import recorded
 
     row = Row("histories with one wrong row")
     numbers = range(0, len(CASES), budget.times(1, 16))

@@ -13,7 +13,7 @@ from coordinator.execution.sinks import MemorySink
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from stress_tests.common import preload
-from tests.command_line import fields
+from tests.helpers.command_line import fields
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from emunode.errors import ScenarioError
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
-from tests.mutation_support import Records, history_of
-from tests.scenarios import Case
+from tests.helpers.mutation_support import Records, history_of
+from tests.helpers.scenarios import Case
 
 SMALL: Final = {
     name: next(example for example in family.small_examples if parse_topology(example).order > 6)

@@ -16,8 +16,8 @@ from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
 from tests.contract.cases import CASES, ONCE, AlgorithmCase
 from tests.contract.walk import check
-from tests.scenarios import Case
-from tests.support import failures, run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, run_scenario
 
 MORE = {"ej": ("ej:0+3", "ej:1+2^2")}
 """Networks beside the two smallest examples of a family: other kinds of alpha, and two dimensions."""

@@ -20,7 +20,7 @@ from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees, levels
 from tests.contract.cases import CASES, AlgorithmCase
 from tests.contract.walk import check
-from tests.mutation_support import (
+from tests.helpers.mutation_support import (
     IMPOSSIBLE,
     MUTATIONS,
     Records,
@@ -31,7 +31,7 @@ from tests.mutation_support import (
     replayed,
     verdict_on,
 )
-from tests.support import played
+from tests.helpers.support import played
 
 
 def some_place(case: AlgorithmCase, salt: int) -> int:

@@ -28,9 +28,9 @@ from emunode.play import play
 from emunode.topologies.registry import parse_topology
 from tests.contract.cases import CASES, ONCE, SMALL, AlgorithmCase
 from tests.contract.walk import check
-from tests.coordinator.theory.batch.support import compare, reason
-from tests.paths_by_structure import paths_by_structure
-from tests.support import examples
+from tests.helpers.batch_support import compare, reason
+from tests.helpers.paths_by_structure import paths_by_structure
+from tests.helpers.support import examples
 
 QUEUED = {"nesbt-fifo", "sbt-fifo", "nrsbt-fifo", "sbnt-fifo", "sbntc-fifo"}
 """Their losses are exact only for outages that last from the first step on; else a lower bound."""

@@ -7,10 +7,10 @@ import pytest
 
 from emunode.algorithms.base import Need
 from emunode.algorithms.registry import registered
-from tests.command_line import ROOT
 from tests.contract import execution, histories, locality, losses  # noqa: F401  # they add their checks
 from tests.contract.cases import CASES, ONCE, AlgorithmCase
 from tests.contract.walk import CHECKS, Check, walk
+from tests.helpers.command_line import ROOT
 
 for path in sorted((ROOT / "tests" / "annexes").glob("*/contract.py")):  # so does an annex that has some
     import_module(f"tests.annexes.{path.parent.name}.contract")

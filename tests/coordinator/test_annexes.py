@@ -11,7 +11,7 @@ import coordinator
 from coordinator.annexes import BELONGS, Annex, annex_function, installed, merged
 from coordinator.scenario.added_options import ADDED
 from emunode.annexes import MissingAnnexError, is_installed, load
-from tests.command_line import ROOT, Call
+from tests.helpers.command_line import ROOT, Call
 
 FOLDER: Final = ROOT / "coordinator" / "annexes"
 COMMANDS: Final = sorted({name for names in BELONGS.values() for name in names if name.startswith("coordinator ")})

@@ -17,7 +17,7 @@ from emunode.launched import (
     launcher_place,
     read_join_text,
 )
-from tests.command_line import run_process
+from tests.helpers.command_line import run_process
 
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
 MPICH = {"PMI_RANK": "1", "PMI_SIZE": "3", "PMI_FD": "8", "MPI_LOCALRANKID": "1"}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 CHATTER = """
 import os

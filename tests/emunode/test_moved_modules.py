@@ -8,7 +8,7 @@ import pytest
 
 from emunode.annexes import is_installed
 from emunode.moved_modules import MOVED, new_name
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 @pytest.mark.parametrize(

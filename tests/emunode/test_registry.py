@@ -23,7 +23,7 @@ from emunode.algorithms.transforms import backwards
 from emunode.errors import EmulatorError, RegistrationError, ScenarioError
 from emunode.model import Collective
 from emunode.registry import register
-from tests.support import failures, run_scenario
+from tests.helpers.support import failures, run_scenario
 
 
 class PlugIn(BinomialBroadcast):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emunode.terminal import first_of, say, visible
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 UNESCAPED = ("sys.stdout.write", "sys.stderr.write", "traceback.print_exception", "traceback.print_exc")
 PRINTS = re.compile(r"\b(print|Console|" + "|".join(name.replace(".", r"\s*\.\s*") for name in UNESCAPED) + r")\b")

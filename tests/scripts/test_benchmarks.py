@@ -23,8 +23,8 @@ from benchmarks.sections import control, versions
 from benchmarks.subprocesses import ProgramError, run_program
 from coordinator.networks.control_tree import FAN_OUT, tree_parents
 from emunode.errors import ScenarioError
-from tests.command_line import ROOT, SECONDS, Running, arguments, wait_until
-from tests.process_support import is_gone
+from tests.helpers.command_line import ROOT, SECONDS, Running, arguments, wait_until
+from tests.helpers.process_support import is_gone
 
 QUICK = Options(turns=1, quick=True)
 

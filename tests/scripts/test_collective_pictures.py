@@ -5,7 +5,7 @@ import re
 import pytest
 
 from reference_pages.collectives import ALGORITHMS, NODES, Block, after, before, draw_collective
-from tests.annex_support import needs_every_annex
+from tests.helpers.annex_support import needs_every_annex
 
 pytestmark = needs_every_annex
 

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Ended, run_process
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, Ended, run_process
 
 pytestmark = needs_every_annex
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emunode import __version__
-from tests.command_line import ROOT, Ended
+from tests.helpers.command_line import ROOT, Ended
 
 FILES = (
     "CHANGELOG.md", "CITATION.cff", "changes/README.md", "changes/template.md", "emunode/__init__.py", "pyproject.toml",

@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import coordinator
-from tests.annex_support import needs_every_annex
-from tests.browser import Browser
-from tests.command_line import ROOT, run_process
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.browser import Browser
+from tests.helpers.command_line import ROOT, run_process
 
 pytestmark = [
     needs_every_annex,

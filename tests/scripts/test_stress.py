@@ -14,7 +14,7 @@ from stress_tests import live, liveness
 from stress_tests.__main__ import Parts, run_section, table
 from stress_tests.common import Attempt, Attempts, Budget, Row
 from stress_tests.everywhere import Surroundings, chosen, compare, on_driver
-from tests.command_line import ROOT, run_process
+from tests.helpers.command_line import ROOT, run_process
 
 BUSY = "3: not reached: the machine is busy"
 

@@ -19,10 +19,10 @@ from coordinator.annexes.clusters.cluster import parse_time_left, read_host_file
 from coordinator.scenario.drivers import DRIVERS, join_defaults
 from emunode.errors import ScenarioError
 from emunode.state_folder import state_folder
-from tests.cluster_support import MPIRUNS, needs, needs_mpirun, slurm_cluster, ssh_server
-from tests.command_line import ROOT, SECONDS, Call, Running, Start, command, free_port, run_process, wait_until
-from tests.process_support import connection_counts, is_gone
-from tests.scenarios import Case
+from tests.helpers.cluster_support import MPIRUNS, needs, needs_mpirun, slurm_cluster, ssh_server
+from tests.helpers.command_line import ROOT, SECONDS, Call, Running, Start, command, free_port, run_process, wait_until
+from tests.helpers.process_support import connection_counts, is_gone
+from tests.helpers.scenarios import Case
 
 FAULTS = "fault=crash:1@2 fault=recover:1@4 fault=hang:2@3-4"
 SCENARIO = "--topology ring:3 --collective broadcast --algorithm flood --ranks-per-host 1"

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tests.annexes.clusters.support import KINDS, SCENARIO
-from tests.command_line import SECONDS, Call, Running, free_port
-from tests.scenarios import Case
+from tests.helpers.command_line import SECONDS, Call, Running, free_port
+from tests.helpers.scenarios import Case
 
 
 def file_of(kind: str, call: Call) -> Any:

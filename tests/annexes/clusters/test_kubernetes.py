@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.annexes.clusters.support import RUN, documents
-from tests.command_line import Call, wait_until
-from tests.fake_kubelet import FakeKubelet
-from tests.scenarios import Case
+from tests.helpers.command_line import Call, wait_until
+from tests.helpers.fake_kubelet import FakeKubelet
+from tests.helpers.scenarios import Case
 
 TOKEN = "0123456789abcdef" * 4
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster_support import INSTALLED_MPIRUNS, WHEEL_MPIRUNS, needs, slurm_cluster, ssh_server
-from tests.command_line import ROOT, free_port, run_process
+from tests.helpers.cluster_support import INSTALLED_MPIRUNS, WHEEL_MPIRUNS, needs, slurm_cluster, ssh_server
+from tests.helpers.command_line import ROOT, free_port, run_process
+from tests.helpers.warm_programs import make_shim
 from tests.test_docs import blocks
-from tests.warm_programs import make_shim
 
 HOW_TO = ROOT / "docs" / "how-to"
 

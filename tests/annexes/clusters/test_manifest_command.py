@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.annexes.clusters.support import KINDS, RUN, SCENARIO, documents
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def test_two_manifests_have_different_secrets(call: Call) -> None:

@@ -11,7 +11,7 @@ from benchmarks import plan_cluster
 from benchmarks.control_model import COORDINATOR, UnitCosts, step_time
 from coordinator.networks.control_tree import tree_parents
 from emunode.topologies.registry import parse_topology
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 PAGE = ROOT / "docs" / "how-to" / "plan-a-cluster.md"
 FAR = UnitCosts(send=3.0, take=2.0, work=5.0, latency=500.0)

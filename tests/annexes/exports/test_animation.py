@@ -9,9 +9,9 @@ import pytest
 from coordinator.annexes.exports.animation import map_at, write_gif
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
-from tests.browser import Browser
-from tests.command_line import Call, fields
-from tests.support import needs_png, run_and_draw, run_scenario
+from tests.helpers.browser import Browser
+from tests.helpers.command_line import Call, fields
+from tests.helpers.support import needs_png, run_and_draw, run_scenario
 
 SCENARIOS = [
     "star:4 broadcast edt source=2134 segments=3 fault=crash:4132@2",

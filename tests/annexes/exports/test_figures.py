@@ -19,8 +19,8 @@ from coordinator.reports.data import read_run
 from coordinator.reports.pictures import Picture
 from coordinator.reports.plot import Mode
 from coordinator.reports.raster import png_of
-from tests.command_line import Call, fields
-from tests.support import needs_png, run_scenario
+from tests.helpers.command_line import Call, fields
+from tests.helpers.support import needs_png, run_scenario
 
 SCENARIOS = {
     "star:4 broadcast edt redundancy=3 segments=3 fault=crash:4132@2 fault=byzantine:2134": {

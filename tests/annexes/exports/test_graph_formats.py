@@ -12,8 +12,8 @@ from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.statistics import arc_loads
-from tests.command_line import Call, fields
-from tests.coordinator.reports.report_runs import RUNS, STAR4, Runs
+from tests.helpers.command_line import Call, fields
+from tests.helpers.report_runs import RUNS, STAR4, Runs
 
 
 def test_graphml_of_a_run(runs: Runs, call: Call) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.annexes.exports.pgfplots import pgfplots
 from coordinator.reports.campaign_report import REACHED
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 CAMPAIGN = "campaign --topology star:4 --collective broadcast --vary algorithm=edt,greedy-tree --workers 1 --out out"
 MEASURES = (

@@ -14,7 +14,7 @@ from coordinator.annexes.grading import system_calls
 from coordinator.annexes.grading.layers import Layer
 from tests.annexes.grading.escapes import ESCAPES
 from tests.annexes.grading.submissions import flood
-from tests.command_line import ROOT, Ended, run_process
+from tests.helpers.command_line import ROOT, Ended, run_process
 
 IS_ROOT: Final = os.geteuid() == 0
 

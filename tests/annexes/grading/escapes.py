@@ -34,7 +34,7 @@ from coordinator.annexes.grading import sealed_root
 from coordinator.annexes.grading.confinement import Limits, confine, surroundings
 from coordinator.annexes.grading.layers import Layer
 from emunode import runtime as libc
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 COLUMN: Final = platform.machine()
 NUMBERS: Final = {row["name"]: row.get(COLUMN) for row in golden_rows("grading", "system_calls")}

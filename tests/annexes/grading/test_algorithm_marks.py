@@ -15,7 +15,7 @@ from emunode.algorithms.registry import algorithms
 from emunode.model import Collective, PortModel
 from emunode.topologies.registry import parse_topology
 from tests.annexes.grading.submissions import findings, flood, graded, receive
-from tests.scenarios import every_algorithm
+from tests.helpers.scenarios import every_algorithm
 
 WRONG = {
     "in the same step": (

@@ -7,7 +7,7 @@ from emunode.topologies.star import StarGraph
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from tests.annexes.grading.submissions import flood, receive
 from tests.annexes.grading.tree_files import labels_of, write_csv
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def test_a_reason_is_printed_once(tmp_path: Path, call: Call) -> None:

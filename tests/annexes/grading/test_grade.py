@@ -9,7 +9,7 @@ from coordinator.annexes.grading.confinement import Limits
 from coordinator.annexes.grading.layers import Layer
 from coordinator.annexes.grading.marks import MarkVerdict
 from tests.annexes.grading.submissions import findings, flood, graded, marks, receive
-from tests.command_line import command, fresh, run_process
+from tests.helpers.command_line import command, fresh, run_process
 
 
 def test_right_submission_passes(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.annexes.grading.submissions import flood, receive
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def test_results_for_gradescope(tmp_path: Path, call: Call) -> None:

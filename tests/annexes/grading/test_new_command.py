@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def test_new_writes_files_once(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

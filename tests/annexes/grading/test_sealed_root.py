@@ -13,7 +13,7 @@ from coordinator.annexes.grading.layers import Layer
 from coordinator.annexes.grading.system_calls import ARCHITECTURES
 from tests.annexes.grading.confinement_support import ANOTHER_USER, IS_ROOT, checked_without, needs_filter, tried
 from tests.annexes.grading.submissions import flood, graded
-from tests.command_line import ROOT, run_process
+from tests.helpers.command_line import ROOT, run_process
 
 
 @needs_filter

@@ -16,7 +16,7 @@ from coordinator.annexes.grading.marks import MarkVerdict
 from coordinator.annexes.grading.submission import SubmissionServer
 from coordinator.annexes.grading.system_calls import architecture
 from tests.annexes.grading.submissions import findings, flood, graded, marks, receive
-from tests.command_line import SECONDS, Running, Start, wait_until
+from tests.helpers.command_line import SECONDS, Running, Start, wait_until
 
 TRIES = {
     "endless loop": (receive("while True: pass"), "it did not answer within 0.2 s"),

@@ -20,8 +20,8 @@ from coordinator.annexes.grading.system_calls import (
     Instruction,
 )
 from tests.annexes.grading.confinement_support import ANOTHER_USER, IS_ROOT, needs_filter
-from tests.command_line import ROOT
-from tests.support import golden_rows
+from tests.helpers.command_line import ROOT
+from tests.helpers.support import golden_rows
 
 EVERY_NUMBER: Final = """
 import ctypes, errno, json, sys

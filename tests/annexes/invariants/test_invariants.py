@@ -33,7 +33,7 @@ from coordinator.theory.invariants.base import (
 from coordinator.theory.invariants.node_sets import BLOCK, blocks, set_count, sizes, unpack
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
-from tests.support import examples, golden_rows
+from tests.helpers.support import examples, golden_rows
 
 TERMINALS = {
     "all": "all_terminal_reliability",

@@ -13,9 +13,9 @@ from coordinator.annexes.mpi.judge import PROGRAM
 from coordinator.annexes.mpi.rules.base import ELEMENT_BYTES, MpiCall, PairCount, PairCounts
 from coordinator.planning.namespace import unavailable_reason
 from emunode.errors import RunError
-from tests.command_line import ROOT
-from tests.support import GOLDEN
-from tests.warm_programs import make_shim
+from tests.helpers.command_line import ROOT
+from tests.helpers.support import GOLDEN
+from tests.helpers.warm_programs import make_shim
 
 PLAYED = '''#!{python}
 """Plays mpirun: writes the reports of all ranks by the rules, with one flaw."""

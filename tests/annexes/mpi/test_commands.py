@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.annexes.mpi.commands import _numbers
 from tests.annexes.mpi.support import played_library
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def test_a_judged_ring_is_one_line_for_each_number_of_ranks(

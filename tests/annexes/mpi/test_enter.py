@@ -7,7 +7,7 @@ import pytest
 
 from coordinator.annexes.mpi.enter import NOT_STARTED
 from coordinator.planning.namespace import unavailable_reason
-from tests.command_line import run_process
+from tests.helpers.command_line import run_process
 
 ENTER = [sys.executable, "-m", "coordinator.annexes.mpi.enter"]
 

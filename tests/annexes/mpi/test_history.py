@@ -14,7 +14,7 @@ from coordinator.annexes.mpi.judge import JudgeSettings, MpiJudgement, judge
 from coordinator.annexes.mpi.rules.base import PairCount
 from emunode.errors import ScenarioError
 from tests.annexes.mpi.support import played_library
-from tests.support import GOLDEN
+from tests.helpers.support import GOLDEN
 
 
 def judged(folder: Path, flaw: str = "", name: str = "ring", ranks: int = 5) -> MpiJudgement:

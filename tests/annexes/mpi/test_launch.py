@@ -15,7 +15,7 @@ from coordinator.cli.leftovers import leftovers
 from coordinator.history.run_directory import temporary_folder
 from emunode.errors import RunError
 from tests.annexes.mpi.support import needs_library, played_library, wrong_program
-from tests.command_line import environment, wait_until
+from tests.helpers.command_line import environment, wait_until
 
 LIBRARY = MpiLibrary(Path("/bin/mpirun"), Path(sys.executable))
 

@@ -21,7 +21,7 @@ from coordinator.annexes.mpi.rules.base import MPI_ALGORITHMS
 from coordinator.annexes.numbers.fold_tree import FoldTree
 from coordinator.annexes.numbers.probe import meetings_of
 from coordinator.results.claims import Verdict
-from tests.support import GOLDEN
+from tests.helpers.support import GOLDEN
 
 Case = tuple[str, str, int, int]
 NAMES = {(each.collective, each.number): each.name for each in MPI_ALGORITHMS.values()}

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.annexes.mpi.relations import RELATIONS, BenchRelation, relation_of
 from coordinator.annexes.mpi.rules.base import ELEMENT_BYTES, MPI_ALGORITHMS, MpiCall, PairCount, PairCounts
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 RANKS = 8
 VECTOR = 480

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.annexes.mpi.support import needs_library, played_library
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 RING = "source,target,messages,bytes\n" + "".join(f"{rank},{(rank + 1) % 5},8,1600\n" for rank in range(5))
 

@@ -13,9 +13,9 @@ from coordinator.annexes.numbers.probe import probed_tree
 from emunode.annexes.numbers.float_types import FLOAT32
 from emunode.model import Rounding
 from tests.annexes.numbers.support import ELEMENTS, TREES, chain, chunks, kind_of
-from tests.command_line import ROOT
-from tests.scenarios import Case
-from tests.support import golden_rows, loaded
+from tests.helpers.command_line import ROOT
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows, loaded
 
 OWN_FIRST = ROOT / "tests" / "plugins" / "own_first.py"
 SIZE = 4 * ELEMENTS

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import coordinator
 from coordinator.reports.data import read_run
-from tests.scenarios import Case
-from tests.support import golden_rows
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 
 
 def test_a_longer_message_changes_the_recorded_share_of_bits(tmp_path: Path) -> None:

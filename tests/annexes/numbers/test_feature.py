@@ -16,8 +16,8 @@ from emunode.annexes.numbers.float_types import FLOAT32
 from emunode.errors import ScenarioError
 from emunode.model import Rounding
 from tests.annexes.numbers.support import ELEMENTS, evaluated, kind_of, reduced, ring
-from tests.scenarios import Case
-from tests.support import golden_rows
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 
 BFS = Case("star:4 allreduce bfs-tree values=float32 seed=1 message_bytes=960")
 GOLDEN = [

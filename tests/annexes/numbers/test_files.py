@@ -12,7 +12,7 @@ from coordinator.annexes.numbers.files import hold_contributions, read_contribut
 from emunode.annexes.numbers.float_types import FLOAT_TYPES
 from emunode.errors import RunError, ScenarioError
 from emunode.model import MOST_ELEMENTS, NumberType
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 ROWS = np.random.default_rng(3).normal(size=(6, 50))
 S_3 = "star:3 allreduce bfs-tree values=float32 seed=1"

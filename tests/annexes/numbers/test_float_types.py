@@ -20,7 +20,7 @@ from emunode.annexes.numbers.float_types import (
     sum_in_order,
 )
 from tests.annexes.numbers.support import TREES, kind_of, reduced
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 ROWS = [row for row in golden_rows("additions", "results", rule="rank") if row["algorithm"] in TREES]
 BFLOAT16 = FLOAT_TYPES["bfloat16"]

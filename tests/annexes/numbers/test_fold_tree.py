@@ -8,7 +8,7 @@ from coordinator.annexes.numbers.probe import every_tree
 from emunode.annexes.numbers.contributions import generated
 from emunode.annexes.numbers.float_types import FLOAT_TYPES
 from tests.annexes.numbers.support import TREES, evaluated, tree_of_text
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 ROWS = golden_rows("additions", "results", rule="rank")
 

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from coordinator.annexes.numbers.options import NumberOptions
 from emunode.errors import ScenarioError
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 REDUCE = "star:3 reduce greedy-tree"
 

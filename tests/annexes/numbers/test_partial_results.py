@@ -5,7 +5,7 @@ import pytest
 
 from coordinator.annexes.numbers.partial_results import partial_result_metrics
 from emunode.model import ALL_RANKS
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 SUM = Case("ring:4 reduce bfs-tree", values="float32")
 

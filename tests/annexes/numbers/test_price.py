@@ -6,7 +6,7 @@ from coordinator.annexes.numbers.feature import price_of
 from emunode.errors import ScenarioError
 from emunode.model import NumberType, RealNumbers
 from tests.annexes.numbers.test_fixed_order import fewest_parts
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 NAME_BYTES = 4
 

@@ -10,7 +10,7 @@ from emunode.annexes.numbers.float_types import FLOAT32, FLOAT_TYPES, FloatArray
 from emunode.errors import ScenarioError
 from emunode.model import Rounding
 from tests.annexes.numbers.support import TREES, evaluated
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 
 def probe_results(tree: FoldTree, kind: FloatType, rounding: Rounding, ranks: range) -> FloatArray:

@@ -17,7 +17,7 @@ from emunode.annexes.numbers.fixed_order import FixedTree
 from emunode.errors import ScenarioError
 from emunode.model import MOST_LEAVES, NumberType, RealNumbers
 from tests.annexes.numbers.test_fixed_order import absorbed
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 LEAVES, ELEMENTS = 24, 240
 NETWORKS = {

@@ -9,9 +9,9 @@ import pytest
 
 from coordinator.annexes.orders.every_order import every_order
 from coordinator.execution.stop_signal import StopRequest, stopped_by
-from tests.command_line import ROOT, Call
-from tests.scenarios import Case
-from tests.support import forget_plugins
+from tests.helpers.command_line import ROOT, Call
+from tests.helpers.scenarios import Case
+from tests.helpers.support import forget_plugins
 
 NOTED = ROOT / "tests" / "plugins" / "noted.py"
 SEARCH = f"certify --every-order --topology hypercube:2 --algorithm noted-module --plugin {NOTED}"

@@ -15,8 +15,8 @@ from emunode.errors import ScenarioError
 from emunode.host.placement import Placement
 from emunode.host.step_engine import StepEngine
 from emunode.net import wire
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 SCENARIOS = (
     "hypercube:2 allgather sbt",

@@ -19,8 +19,8 @@ from emunode.play import play
 from emunode.timed import on_arrival, through_protocol
 from emunode.timed.memory_engine import TimedMemoryEngine
 from emunode.timed.rank import Arrival
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 DETECT = "clock=timed keep_alive=10ms fault_knowledge=detect:1"
 SCENARIOS = (

@@ -11,9 +11,9 @@ from coordinator.annexes.orders.every_order import every_order
 from coordinator.annexes.orders.shared_state import PluginVariables, held_by
 from coordinator.scenario.plugins import load_plugins
 from emunode.host.placement import Placement
-from tests.command_line import ROOT
-from tests.scenarios import Case
-from tests.support import forget_plugins
+from tests.helpers.command_line import ROOT
+from tests.helpers.scenarios import Case
+from tests.helpers.support import forget_plugins
 
 NOTED, CYCLE = (ROOT / "tests" / "plugins" / f"{name}.py" for name in ("noted", "cycle"))
 PLACES = ("object", "module", "class")

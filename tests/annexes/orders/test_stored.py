@@ -12,9 +12,9 @@ from coordinator.annexes.orders.stored import MOST_PIECES, read_order, write_ord
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.host.placement import Placement
-from tests.command_line import ROOT
-from tests.scenarios import Case
-from tests.support import forget_plugins
+from tests.helpers.command_line import ROOT
+from tests.helpers.scenarios import Case
+from tests.helpers.support import forget_plugins
 
 
 @pytest.fixture

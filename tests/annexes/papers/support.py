@@ -7,7 +7,7 @@ from coordinator.annexes.papers.base import Figure, Reproduction, Section
 from coordinator.annexes.papers.run_cache import RunCache
 from coordinator.annexes.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 Sections = Callable[[Reproduction, int], list[Section]]
 """The type of the fixture `sections`."""

@@ -15,7 +15,7 @@ from coordinator.annexes.papers.run_cache import RunCache
 from coordinator.annexes.papers.tables import Table, compared
 from coordinator.cli.invoke import main
 from emunode.errors import RunError
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 
 def test_the_command_shows_estimate_and_effort(capsys: pytest.CaptureFixture[str]) -> None:

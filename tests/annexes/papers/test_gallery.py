@@ -11,7 +11,7 @@ from _pytest.mark import ParameterSet
 
 from coordinator.annexes.papers.registry import REPRODUCTIONS
 from documentation.gallery import FILE, Entry, Group, entries, in_dark_colours, listing, make, only, read_gallery, wall
-from tests.command_line import ROOT, command, run_process
+from tests.helpers.command_line import ROOT, command, run_process
 
 GALLERY = read_gallery()
 LONG = {"fragopoulou-akl-1996", "fragopoulou-akl-1993", "tseng-sheu-1997"}

@@ -46,7 +46,7 @@ from emunode.errors import ScenarioError
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees
 from tests.annexes.papers.support import Sections, figures_of, golden, require_sound, table_at, table_in, tables_of
-from tests.command_line import ROOT
+from tests.helpers.command_line import ROOT
 
 REPRODUCTIONS = (
     johnsson_ho.graphs.REPRODUCTION,

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tests.command_line import Call
 from tests.coordinator.plugins.test_loading import unloaded, written  # noqa: F401
-from tests.support import forget_plugins
+from tests.helpers.command_line import Call
+from tests.helpers.support import forget_plugins
 
 REPRODUCTION = """
 from coordinator.annexes.papers.base import Reproduction

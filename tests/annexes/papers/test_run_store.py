@@ -21,7 +21,7 @@ from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
-from tests.command_line import run_process
+from tests.helpers.command_line import run_process
 
 PAPER = ["reproduce", "hussain-figures"]
 BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree"}

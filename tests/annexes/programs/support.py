@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support import GOLDEN
+from tests.helpers.support import GOLDEN
 
 
 def golden_answers(name: str) -> dict[str, tuple[str, str]]:

@@ -20,9 +20,9 @@ from emunode.programs import ALLOWED
 from tests.annexes.numbers.support import ELEMENTS, TREES, chain
 from tests.annexes.programs.support import golden_answers
 from tests.annexes.proofs.archives_support import CHECKER
-from tests.command_line import ROOT
-from tests.scenarios import Case
-from tests.support import golden_rows, loaded
+from tests.helpers.command_line import ROOT
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows, loaded
 
 PLUGINS = ROOT / "tests" / "plugins"
 PYTHON = f"{shlex.quote(sys.executable)} -SE"

@@ -22,9 +22,9 @@ from emunode.annexes.programs.program import MOST_PROGRAMS
 from emunode.errors import DeadlineError, RuleError, ScenarioError
 from emunode.programs import ALLOWED, command_text
 from tests.annexes.programs.support import golden_answers
-from tests.command_line import ROOT, SECONDS, Call, Start, fields, wait_until
-from tests.scenarios import Case
-from tests.support import failures, run_scenario
+from tests.helpers.command_line import ROOT, SECONDS, Call, Start, fields, wait_until
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, run_scenario
 
 PLUGINS = ROOT / "tests" / "plugins"
 PYTHON = shlex.quote(sys.executable)

@@ -23,7 +23,7 @@ from coordinator.scenario.model import dump_scenario
 from coordinator.theory.batch.derived import derived_claims
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
-from tests.command_line import ROOT, Ended
+from tests.helpers.command_line import ROOT, Ended
 
 Records = np.ndarray[Any, np.dtype[Any]]
 """Journal rows, packed, in the order of the journal."""

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.annexes.proofs.certify import Certifier, exhaustive_fault_sets
 from tests.coordinator.features.test_registry import short_steps  # noqa: F401
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 @pytest.mark.usefixtures("short_steps")

@@ -16,12 +16,12 @@ import coordinator as tb
 from coordinator.annexes.proofs.archive import archive_of, files_of, with_manifest, zipped
 from emunode.errors import ScenarioError
 from tests.annexes.proofs.archives_support import CHECKER, PATH_CHECKER, disagreements, judge
-from tests.command_line import Call
 from tests.contract.cases import CASES
-from tests.mutation_support import MUTATIONS
-from tests.recorded_runs import recorded
-from tests.scenarios import Case
-from tests.support import GOLDEN
+from tests.helpers.command_line import Call
+from tests.helpers.mutation_support import MUTATIONS
+from tests.helpers.recorded_runs import recorded
+from tests.helpers.scenarios import Case
+from tests.helpers.support import GOLDEN
 
 CHECKERS = sorted(CHECKER.parent.glob("*.py"))
 FORGED = [case for case in CASES[::41] if len(case.history) < 300]

@@ -15,7 +15,7 @@ from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory import symmetry
 from coordinator.theory.dependence.size import InexactError
 from emunode.errors import RunError, ScenarioError
-from tests.command_line import Call, fields
+from tests.helpers.command_line import Call, fields
 
 
 def both(scenario: Scenario, *faults: str) -> tuple[Certificate, Certificate]:

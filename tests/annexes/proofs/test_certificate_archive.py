@@ -20,7 +20,7 @@ from tests.annexes.proofs.archives_support import (
     judge,
     one_value_forgeries,
 )
-from tests.command_line import ROOT, Call, Start, fields
+from tests.helpers.command_line import ROOT, Call, Start, fields
 
 Data = dict[str, Any]
 CERTIFICATES: dict[str, tuple[str, Data, Path]] = {

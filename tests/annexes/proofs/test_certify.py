@@ -14,8 +14,8 @@ from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario
 from emunode.errors import ScenarioError
-from tests.scenarios import Case
-from tests.support import run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import run_scenario
 
 
 def certified(scenario: Scenario, *faults: str, sample: int | None = None) -> Certificate:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 STAR = "--topology star:4 --algorithm edt --redundancy 2"
 

@@ -17,9 +17,9 @@ from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory import survivors
 from coordinator.theory.survivors import bounds
 from emunode.errors import RunError, ScenarioError
-from tests.command_line import fields
-from tests.scenarios import Case
-from tests.support import golden_rows, run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows, run_scenario
 
 
 def by_cuts(scenario: Scenario, *faults: str) -> Certificate:

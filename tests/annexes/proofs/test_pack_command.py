@@ -4,8 +4,8 @@ import json
 import zipfile
 from pathlib import Path
 
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 
 def test_a_run_is_packed_with_digests(call: Call, tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from coordinator.results import conclude
 from coordinator.results.claims import claims_of
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim
-from tests.command_line import Call, fields
-from tests.scenarios import Case
-from tests.support import GOLDEN
+from tests.helpers.command_line import Call, fields
+from tests.helpers.scenarios import Case
+from tests.helpers.support import GOLDEN
 
 Data = dict[str, Any]
 

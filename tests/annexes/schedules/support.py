@@ -12,7 +12,7 @@ from coordinator.annexes.schedules.chunk_program import (
     ChunkProgram,
     ThreadBlock,
 )
-from tests.support import GOLDEN
+from tests.helpers.support import GOLDEN
 
 WORD = 2**64
 FOLDER = GOLDEN / "schedules"

@@ -7,8 +7,8 @@ import pytest
 import coordinator as tb
 from coordinator.annexes.schedules.base import FileVerdict
 from coordinator.scenario.schedule_text import with_schedule
-from tests.scenarios import Case
-from tests.support import GOLDEN
+from tests.helpers.scenarios import Case
+from tests.helpers.support import GOLDEN
 
 RING = GOLDEN / "schedules" / "allreduce-ring-4.xml"
 

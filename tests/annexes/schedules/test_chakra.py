@@ -14,7 +14,7 @@ from coordinator.annexes.schedules.base import FileVerdict
 from coordinator.annexes.schedules.folder import judge_file, schedule_paths
 from coordinator.history.stored.protobuf import WireError, fields, read_varint, signed, unzigzag, whole_numbers
 from emunode.topologies.registry import parse_topology
-from tests.support import GOLDEN, golden_rows
+from tests.helpers.support import GOLDEN, golden_rows
 
 FOLDER = GOLDEN / "schedules" / "chakra"
 

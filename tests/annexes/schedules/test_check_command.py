@@ -6,9 +6,9 @@ from shutil import copy
 import pytest
 
 from emunode.model import Collective
-from tests.command_line import Call
-from tests.scenarios import every_algorithm
-from tests.support import GOLDEN
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import every_algorithm
+from tests.helpers.support import GOLDEN
 
 FOLDER = GOLDEN / "schedules"
 

@@ -7,7 +7,7 @@ import pytest
 from emunode.annexes.schedules.given_schedule import GivenHop, GivenSchedule, find_given, parse_given
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 CHAIN = GivenSchedule("chain.xml", 4, 1, (), 3, [GivenHop(1, 0, 1, 0, -1, 0), GivenHop(2, 1, 3, 0, -1, 0)])
 

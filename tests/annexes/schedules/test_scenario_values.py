@@ -15,8 +15,8 @@ from emunode.annexes.schedules.given_schedule import GivenHop, parse_given
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS
 from tests.annexes.schedules.support import RandomMessages
-from tests.scenarios import Case
-from tests.support import GOLDEN, golden_rows
+from tests.helpers.scenarios import Case
+from tests.helpers.support import GOLDEN, golden_rows
 
 FOLDER = GOLDEN / "schedules"
 RIGHT = sorted(path for path in FOLDER.glob("*.xml") if not path.name.startswith(("wrong", "refused", "forest")))

@@ -9,7 +9,7 @@ from coordinator.annexes.schedules.registry import read_schedule
 from coordinator.annexes.schedules.writing import timetable_of, write_schedules
 from coordinator.scenario.schedule_text import with_schedule
 from emunode.errors import ScenarioError
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 FIXED = (
     "star:4 broadcast edt", "hypercube:3 broadcast sbt", "hypercube:3 broadcast nesbt", "star:3 alltoall list-schedule",

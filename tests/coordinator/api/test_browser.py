@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import coordinator as tb
-from tests.browser import Browser
+from tests.helpers.browser import Browser
 
 pytestmark = pytest.mark.browser
 

@@ -17,7 +17,7 @@ import trio
 
 import coordinator as tb
 from coordinator import aio
-from tests.annex_support import needs_every_annex
+from tests.helpers.annex_support import needs_every_annex
 
 
 def run_once(messages: int = 3, **options: Any) -> str:

@@ -13,8 +13,8 @@ from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 
 def test_the_lists_are_frames_with_a_row_for_each_entry() -> None:

@@ -17,7 +17,7 @@ from coordinator.api.options import NOT_OPTIONS
 from coordinator.scenario.model import OPTIONS
 from emunode import errors
 from emunode.model import Collective
-from tests.annex_support import needs_every_annex
+from tests.helpers.annex_support import needs_every_annex
 
 HEAVY: Final = ("polars", "numpy", "trio", "pydantic", "networkx", "rich", "asyncio")
 

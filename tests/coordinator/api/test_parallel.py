@@ -15,8 +15,8 @@ import pytest
 
 import coordinator as tb
 from coordinator import aio
-from tests.annex_support import needs_every_annex
-from tests.command_line import Ended, Running, run_process
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import Ended, Running, run_process
 
 PLUGIN = Path("docs/extend/topology.md").read_text().partition("```python")[2].partition("```")[0]
 EDT: dict[str, Any] = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt"}

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import coordinator as tb
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 EDT: dict[str, Any] = {"algorithm": "edt", "redundancy": 3, "faults": ["crash:4231@2"]}
 

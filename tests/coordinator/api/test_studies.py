@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import coordinator as tb
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 GRID: dict[str, Any] = {"vary": {"redundancy": range(1, 4)}, "faults": "nodes=0..2", "trials": 15}
 

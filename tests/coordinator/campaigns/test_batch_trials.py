@@ -19,7 +19,7 @@ from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.theory.batch.draws import BLOCK
 from emunode.algorithms.star.edge_disjoint import DisjointTreesBroadcast
 from emunode.errors import RunError, ScenarioError
-from tests.command_line import fields
+from tests.helpers.command_line import fields
 
 BASE = fields("star:4 broadcast edt redundancy=3 driver=memory")
 

@@ -15,8 +15,8 @@ from coordinator.scenario.fault_syntax import parse_fault, parse_faults
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS, NodeFault
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Call, fields
-from tests.scenarios import Case
+from tests.helpers.command_line import Call, fields
+from tests.helpers.scenarios import Case
 
 STAR = parse_topology("star:3")
 STEPS = 3

@@ -7,7 +7,7 @@ from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.tables import Row, rows
-from tests.command_line import fields
+from tests.helpers.command_line import fields
 
 BASE = fields("star:4 broadcast edt redundancy=3 driver=memory")
 

@@ -20,7 +20,7 @@ from coordinator.cli.campaign import CampaignCommand
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import read_scenario
 from emunode.errors import ScenarioError
-from tests.command_line import ROOT, fields
+from tests.helpers.command_line import ROOT, fields
 
 STAR = fields("star:4 broadcast edt redundancy=2 driver=memory")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from emunode.protocols.reliable import ReliableLayer
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 COMMAND = "campaign --topology hypercube:3 --algorithm sbt --reliable --faults all:links=1@1 --heal-at 8 --workers 1"
 

@@ -15,8 +15,8 @@ from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.tables import Row, rows
 from coordinator.reports.raster import png_of
 from emunode.errors import ScenarioError
-from tests.command_line import Call, fields
-from tests.support import needs_png
+from tests.helpers.command_line import Call, fields
+from tests.helpers.support import needs_png
 
 BASE = fields("hypercube:3 broadcast sbt driver=memory")
 VARY = {"algorithm": ["flood", "sbt"]}

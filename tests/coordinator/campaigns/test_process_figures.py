@@ -16,8 +16,8 @@ from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Recover
-from tests.annex_support import needs_every_annex
-from tests.command_line import Call
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import Call
 
 TIMED = {"clock": "timed", "startup": "1ms", "per_byte": 0}
 PROCESS = "process:nodes=mttf:12ms;links=mtbf:31ms;repair=mttr:1ms"

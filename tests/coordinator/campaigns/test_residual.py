@@ -8,7 +8,7 @@ from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.residual import PROBABILITIES, Residual, residuals
 from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.store import FinishedTrials
-from tests.command_line import fields
+from tests.helpers.command_line import fields
 
 
 def residual_of(scenario: str, faults: str, trials: int) -> list[Residual]:

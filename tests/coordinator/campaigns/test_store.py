@@ -10,7 +10,7 @@ from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.store import RECORDS, Store, read_grid
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from emunode.errors import ScenarioError
-from tests.command_line import fields
+from tests.helpers.command_line import fields
 
 BASE = fields("star:3 broadcast edt driver=memory")
 FOUND = TrialResult(5, 5, 5, 320, 0, 0, 0, 5, 5, 5, (), 1, 5, (), None, "00", (1, 5))

@@ -10,9 +10,9 @@ import pytest
 from coordinator.campaigns.sweep import KINDS, ROWS, SweepPoint, networks_in, row_of, run_point, sweep
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel
-from tests.command_line import Call
-from tests.scenarios import every_algorithm
-from tests.support import golden_rows
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import every_algorithm
+from tests.helpers.support import golden_rows
 
 # --- networks --------------------------------------------------------------------------------------------------------
 

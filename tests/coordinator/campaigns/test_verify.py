@@ -15,9 +15,9 @@ import coordinator as tb
 from coordinator.campaigns.grid import Grid
 from coordinator.cli.invoke import main
 from emunode import __version__
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Call
-from tests.support import forget_plugins
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, Call
+from tests.helpers.support import forget_plugins
 
 EIGHT_FAULTS = ROOT / "tests" / "plugins" / "eight_faults.py"
 

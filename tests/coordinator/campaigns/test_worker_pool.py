@@ -17,7 +17,7 @@ from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import load_plugins
 from emunode import runtime
 from emunode.errors import RunError
-from tests.support import forget_plugins
+from tests.helpers.support import forget_plugins
 
 SCENARIO = make_scenario({"topology": "star:3", "driver": "memory", "collective": "broadcast", "algorithm": "edt"})
 NOISY = """

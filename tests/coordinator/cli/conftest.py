@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from coordinator.cli.app import app
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 Examine = Callable[[], dict[str, tuple[str, str]]]
 

@@ -9,8 +9,8 @@ import coordinator as tb
 from coordinator.cli.branch import place_from
 from coordinator.execution.branch import BRANCH_HASH, BRANCH_OF, BRANCH_STEP
 from emunode.errors import ScenarioError
-from tests.branch_support import EARLY, stored_origin, up_to
-from tests.command_line import Call
+from tests.helpers.branch_support import EARLY, stored_origin, up_to
+from tests.helpers.command_line import Call
 
 
 @pytest.fixture(scope="module")

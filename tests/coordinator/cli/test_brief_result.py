@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 GREEDY = "--topology star:4 --collective broadcast --algorithm greedy-tree"
 

@@ -13,7 +13,7 @@ from coordinator.campaigns import engines, tables
 from coordinator.scenario.model import make_scenario, read_scenario
 from coordinator.theory import reliability
 from emunode.algorithms.claims import Claim
-from tests.command_line import Call, Start
+from tests.helpers.command_line import Call, Start
 
 STAR = "--topology star:4 --algorithm edt --redundancy 2"
 THREE = "--topology star:4 --algorithm edt --redundancy 3"

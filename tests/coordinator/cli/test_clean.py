@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.history.stored.left_behind import TEMPORARY, Record, new_record
 from emunode.errors import RunError
-from tests.command_line import Call, Start
 from tests.coordinator.cli.conftest import Examine
+from tests.helpers.command_line import Call, Start
 
 FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver memory"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Call
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, Call
 
 pytestmark = [pytest.mark.usefixtures("wide_terminal"), needs_every_annex]
 

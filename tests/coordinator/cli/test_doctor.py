@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli import doctor
-from tests.command_line import Call
 from tests.coordinator.cli.conftest import Examine
+from tests.helpers.command_line import Call
 
 FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver memory"
 

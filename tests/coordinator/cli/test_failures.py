@@ -21,7 +21,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.flooding import Flood
 from emunode.errors import RunError
 from emunode.faults.kinds import Loss
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 FLOOD = "run --topology star:3 --collective broadcast --algorithm flood --driver memory"
 STOPS = pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

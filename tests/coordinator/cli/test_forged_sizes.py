@@ -13,9 +13,9 @@ import tomli_w
 
 from coordinator.history.stored.reading import read_toml
 from coordinator.reports.run_report import write_report
-from tests.annex_support import needs_every_annex
-from tests.command_line import Ended, command, run_process
-from tests.support import run_and_draw
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import Ended, command, run_process
+from tests.helpers.support import run_and_draw
 
 pytestmark = needs_every_annex  # files of every kind
 GIGABYTES: Final = 4

@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.cli.given import seconds_from
 from emunode.errors import ScenarioError
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from coordinator.cli.app import COMMANDS, app
 from emunode import __version__
 from emunode.annexes import load
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Call
 from tests.coordinator.cli.conftest import help_of
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, Call
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.cli.image import container_files
 from emunode.errors import RunError
-from tests.command_line import ROOT, Call
+from tests.helpers.command_line import ROOT, Call
 
 
 def test_the_files_for_containers_are_found() -> None:

@@ -15,10 +15,10 @@ import pytest
 from coordinator.cli.leftovers import leftovers
 from coordinator.history.stored.left_behind import new_record, read_records
 from emunode.state_folder import state_folder
-from tests.annex_support import needs_every_annex
-from tests.cluster_support import MPIRUNS, needs_mpirun
-from tests.command_line import Call, Running, free_port, fresh, wait_until
-from tests.process_support import is_gone
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.cluster_support import MPIRUNS, needs_mpirun
+from tests.helpers.command_line import Call, Running, free_port, fresh, wait_until
+from tests.helpers.process_support import is_gone
 
 FLOOD: Final = "--topology star:3 --collective broadcast --algorithm flood"
 ENDLESS: Final = f"run {FLOOD} --messages 90000 --message-bytes 8"

@@ -9,7 +9,7 @@ from emunode.algorithms.registry import registered
 from emunode.faults.kinds import KINDS
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def test_topologies_are_listed_with_an_example(call: Call) -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from coordinator.scenario.model import OPTIONS, Scenario, scenario_model
 from coordinator.scenario.option import OptionGroup
-from tests.command_line import Call
 from tests.coordinator.cli.conftest import help_of
+from tests.helpers.command_line import Call
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 SCENARIO_COMMANDS = ("run", "plan", "serve", "campaign", "certify")

@@ -12,9 +12,9 @@ import pytest
 from cyclopts import Parameter
 
 from coordinator.cli.output import PageFlags, RunOutput
-from tests.command_line import Call, arguments, command, environment, run_process
 from tests.coordinator.cli.conftest import help_of
-from tests.warm_programs import make_shim
+from tests.helpers.command_line import Call, arguments, command, environment, run_process
+from tests.helpers.warm_programs import make_shim
 
 LIMITED = """
 import resource, sys

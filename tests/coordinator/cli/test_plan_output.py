@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def test_a_long_placement_is_cut_in_the_table_alone(call: Call, tmp_path: Path) -> None:

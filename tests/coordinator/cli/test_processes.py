@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from emunode.stop_signals import STOP_SIGNALS
-from tests.command_line import Running, arguments, command, fresh, run_process, wait_until
+from tests.helpers.command_line import Running, arguments, command, fresh, run_process, wait_until
 
 RUN = "run --topology star:3 --collective broadcast --algorithm bfs-tree --driver memory"
 FAILING = """

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.cli.app import CORE_COMMANDS
 from coordinator.cli.invoke import WITH_OPTIONS
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def broadcast(topology: str = "star:4", algorithm: str = "greedy-tree") -> str:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Call
-from tests.scenarios import Case
-from tests.support import run_and_draw
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
+from tests.helpers.support import run_and_draw
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli.result import SHOWN_NODES, show_result
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 LINE = "star:3 broadcast greedy-tree"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 GREEDY = "--topology star:4 --collective broadcast --algorithm greedy-tree"
 STAR = f"{GREEDY} --driver memory"

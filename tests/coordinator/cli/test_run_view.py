@@ -18,8 +18,8 @@ from coordinator.cli import run_view
 from coordinator.cli.run_view import MOST_HOSTS, RunView
 from coordinator.execution.observer import RunObserver
 from emunode.net.wire import ROW
-from tests.command_line import SECONDS, Call, command, environment, fields, flags
-from tests.scenarios import Case
+from tests.helpers.command_line import SECONDS, Call, command, environment, fields, flags
+from tests.helpers.scenarios import Case
 
 FLOOD = fields("star:3 broadcast flood driver=memory")
 

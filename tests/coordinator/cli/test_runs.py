@@ -10,8 +10,8 @@ import pytest
 from coordinator.api.console import PlainConsole
 from coordinator.cli import render, runs
 from coordinator.history.stored.writing import replace_file
-from tests.command_line import Call, command, run_process
 from tests.coordinator.cli.test_clean import ended_process
+from tests.helpers.command_line import Call, command, run_process
 
 FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver memory"
 

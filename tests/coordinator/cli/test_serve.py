@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 FLOOD = "--topology star:3 --collective broadcast --algorithm flood"
 

@@ -9,9 +9,9 @@ import pytest
 from coordinator.campaigns import sweep as sweeps
 from coordinator.campaigns.sweep import ROWS
 from emunode import __version__
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Call
-from tests.support import forget_plugins
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, Call
+from tests.helpers.support import forget_plugins
 
 STARS = "sweep --topology star:3..5 --algorithm greedy-tree,edt"
 

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from coordinator.cli.render import show_claims, show_rows
 from emunode.algorithms.registry import registered
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 pytestmark = pytest.mark.usefixtures("terminal_width")
 STAR = "--topology star:4 --collective broadcast --driver memory"

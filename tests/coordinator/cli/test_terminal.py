@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.api.console import PlainConsole
-from tests.command_line import Call, fields
-from tests.support import run_scenario
+from tests.helpers.command_line import Call, fields
+from tests.helpers.support import run_scenario
 
 HARMFUL = "\x1b]0;owned\x07\x1b[1A\x1b[2K\x9b\u202e\u2066verdict: holds\r\x7f"
 ESCAPED = "\\x1b]0;owned\\x07\\x1b[1A\\x1b[2K\\x9b\\u202e\\u2066verdict: holds\\r\\x7f"

@@ -3,8 +3,8 @@
 import pytest
 
 from coordinator.cli.trials import TRIAL_DEFAULTS
-from tests.command_line import Call
 from tests.coordinator.cli.conftest import help_of
+from tests.helpers.command_line import Call
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 

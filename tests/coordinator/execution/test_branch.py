@@ -14,9 +14,9 @@ from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
 from coordinator.planning.plan import make_plan
 from emunode.errors import RunError, ScenarioError
-from tests.branch_support import EARLY, LATE, LINE, stored_origin, up_to
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.branch_support import EARLY, LATE, LINE, stored_origin, up_to
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks import base
 from emunode.errors import RunError
 from emunode.stop_signals import STOP_SIGNALS
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 CASE = Case("ring:9 broadcast flood")
 

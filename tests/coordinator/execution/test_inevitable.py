@@ -8,8 +8,8 @@ import pytest
 from coordinator.execution.inevitable import inevitable_from
 from emunode.errors import ScenarioError
 from emunode.model import Rank
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 
 def by_enumeration(line: str, faults: list[str], rank: Rank) -> int | None:

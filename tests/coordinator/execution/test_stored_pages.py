@@ -9,8 +9,8 @@ from coordinator.api.verification import verify
 from coordinator.execution import stored_pages
 from coordinator.execution.stored_pages import LOG
 from emunode import __version__
-from tests.command_line import fields
-from tests.support import run_and_draw
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_and_draw
 
 SCENARIOS = {
     "steps": "star:3 broadcast greedy-tree fault=crash:213@2",

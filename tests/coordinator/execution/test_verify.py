@@ -18,8 +18,8 @@ from coordinator.execution.verify import verify
 from coordinator.history.journal import COLUMNS, RECORD
 from emunode.errors import RuleError
 from emunode.model import HopOutcome
-from tests.command_line import Call, fields
-from tests.support import run_scenario
+from tests.helpers.command_line import Call, fields
+from tests.helpers.support import run_scenario
 
 SCENARIOS = {
     "tree": "star:4 broadcast greedy-tree",

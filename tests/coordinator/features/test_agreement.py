@@ -7,8 +7,8 @@ from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 from emunode.model import Step
 from emunode.topologies.registry import parse_topology
-from tests.coordinator.features.support import AGREE, CUBE, SHRINK, Values
-from tests.scenarios import Case
+from tests.helpers.feature_support import AGREE, CUBE, SHRINK, Values
+from tests.helpers.scenarios import Case
 
 # --- runs -------------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """A resolved run: its timeline, its outages, and the faults that have an effect."""
 
 from emunode.faults.effects import ALWAYS
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 RELIABLE = "hypercube:3 broadcast sbt reliable=true"
 

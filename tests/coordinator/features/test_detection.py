@@ -5,8 +5,8 @@ import pytest
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
-from tests.coordinator.features.support import CUBE, MANY, Values
-from tests.scenarios import Case
+from tests.helpers.feature_support import CUBE, MANY, Values
+from tests.helpers.scenarios import Case
 
 NOISE = ["loss:000~001:0.4", "crash:110@3", "down:010>011@2-6"]
 

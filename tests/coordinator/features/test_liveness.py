@@ -12,8 +12,8 @@ from emunode.errors import ScenarioError
 from emunode.protocols.reliable import ReliableLayer
 from emunode.protocols.repair.pull import PullLayer
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 RELIABLE = "hypercube:3 broadcast sbt reliable=true"
 TREE = {"001": "000", "010": "000", "100": "000", "011": "001", "101": "001", "110": "010", "111": "011"}

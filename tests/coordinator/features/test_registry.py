@@ -23,10 +23,10 @@ from emunode.faults.timeline import FaultTimeline
 from emunode.model import CollectiveSpec, PortModel
 from emunode.registry import register
 from emunode.topologies.base import Topology
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT
-from tests.scenarios import Case
-from tests.support import run_scenario
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT
+from tests.helpers.scenarios import Case
+from tests.helpers.support import run_scenario
 
 BASE = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "memory"}
 

@@ -11,10 +11,10 @@ from coordinator.features.journals.rows import IS_DATA
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
 from emunode.errors import ScenarioError
-from tests.command_line import fields
 from tests.contract.losses import history_over
-from tests.coordinator.features.support import RELIABLE, Values
-from tests.scenarios import Case
+from tests.helpers.command_line import fields
+from tests.helpers.feature_support import RELIABLE, Values
+from tests.helpers.scenarios import Case
 
 LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
 

@@ -15,10 +15,10 @@ from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
 from emunode.errors import ScenarioError
 from emunode.model import CONTROL_TREE
-from tests.command_line import ROOT, Call, fields
-from tests.coordinator.features.support import REPAIR, TIMED, Values
-from tests.scenarios import Case
-from tests.support import played, run_and_draw, run_scenario
+from tests.helpers.command_line import ROOT, Call, fields
+from tests.helpers.feature_support import REPAIR, TIMED, Values
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played, run_and_draw, run_scenario
 
 STAR: Values = fields("star:4 broadcast edt message_bytes=60")
 DENSE: Values = fields("ej:3+4 broadcast improved fault_knowledge=all")

@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator.features.timing import bound_on_packets, control_packet, longest_news, longest_packet
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 TIMED = "clock=timed startup=1ms per_byte=1us"
 MILLISECOND = 1_000_000

@@ -19,7 +19,7 @@ from coordinator.history.run_index import INDEX, RunEntry, index_folder, read_ru
 from coordinator.reports.index_page import MOST_SHOWN, index_page
 from emunode import __version__
 from emunode.errors import RunError
-from tests.command_line import ROOT, SECONDS
+from tests.helpers.command_line import ROOT, SECONDS
 
 SUMMARY = {
     "version": __version__, "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "driver": "memory",

@@ -31,8 +31,8 @@ from coordinator.reports.open_metrics import MetricFamily, exposition
 from emunode.errors import RunError, ScenarioError
 from emunode.host.placement import Placement
 from emunode.model import CONTROL_TREE, Step
-from tests.command_line import ROOT, Call, free_port, wait_until
-from tests.scenarios import Case
+from tests.helpers.command_line import ROOT, Call, free_port, wait_until
+from tests.helpers.scenarios import Case
 
 FLOOD: Final = "star:3 broadcast flood driver=memory"
 Values = Mapping[str, float]

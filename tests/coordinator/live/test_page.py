@@ -15,9 +15,9 @@ from coordinator.reports.scene.votes import State
 from coordinator.reports.theme import DARK, LIGHT, mixture, viridis
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.browser import Browser
-from tests.command_line import Call, Start
-from tests.watch_support import Client
+from tests.helpers.browser import Browser
+from tests.helpers.command_line import Call, Start
+from tests.helpers.watch_support import Client
 
 pytestmark = pytest.mark.browser
 READY = "!document.getElementById('step').disabled"

@@ -24,9 +24,9 @@ from coordinator.reports.scene.votes import State
 from emunode.errors import RunError
 from emunode.net.wire import ROW
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Start
-from tests.scenarios import Case
-from tests.watch_support import SECONDS, Client, run_quietly, star_plan, watched
+from tests.helpers.command_line import Start
+from tests.helpers.scenarios import Case
+from tests.helpers.watch_support import SECONDS, Client, run_quietly, star_plan, watched
 
 FIELDS = ("step", "sender", "receiver", "origin", "target", "segment", "bytes", "tree", "port")
 """The fields of a packed journal row before its outcome."""

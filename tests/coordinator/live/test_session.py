@@ -16,8 +16,8 @@ from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import KINDS
 from emunode.model import Step
-from tests.command_line import Call
-from tests.watch_support import Script, random_clicks, run_quietly, star_plan
+from tests.helpers.command_line import Call
+from tests.helpers.watch_support import Script, random_clicks, run_quietly, star_plan
 
 CASES = (
     {"messages": 3},

@@ -17,7 +17,7 @@ from coordinator.networks import control_channel, control_tree, host_network, st
 from coordinator.networks.control_tree import COORDINATOR, tree_parents
 from coordinator.networks.host_network import HostNetwork
 from emunode.host.control_tree import SubtreeReport
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 def depths(parents: list[int]) -> list[int]:

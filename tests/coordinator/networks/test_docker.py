@@ -29,9 +29,9 @@ from coordinator.networks.registry import make_network
 from coordinator.planning.feasibility import require_possible
 from emunode import __version__
 from emunode.errors import RunError
-from tests.command_line import ROOT, SECONDS, Call, Ended, Start, command, fields, flags, run_process
-from tests.scenarios import Case
-from tests.support import loaded, run_scenario
+from tests.helpers.command_line import ROOT, SECONDS, Call, Ended, Start, command, fields, flags, run_process
+from tests.helpers.scenarios import Case
+from tests.helpers.support import loaded, run_scenario
 
 Test = TypeVar("Test", bound=Callable[..., None])
 IMAGE = f"collective-testbench:{__version__}"

@@ -27,9 +27,9 @@ from emunode.errors import RuleError, ScenarioError
 from emunode.net.wire import ROW
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.command_line import SECONDS, fields, wait_until
-from tests.scenarios import Case
-from tests.support import examples, run_scenario, same_tables
+from tests.helpers.command_line import SECONDS, fields, wait_until
+from tests.helpers.scenarios import Case
+from tests.helpers.support import examples, run_scenario, same_tables
 
 Values = dict[str, object]
 

@@ -29,9 +29,9 @@ from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
 from emunode.trees.breadth_first import BreadthFirstTree
-from tests.command_line import Call
-from tests.scenarios import Case
-from tests.support import examples, failures, run_scenario
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
+from tests.helpers.support import examples, failures, run_scenario
 
 CLOSED = ("star:4", "hypercube:4", "ej:1+2")
 ALGORITHMS = ("flood", "bfs-tree")

@@ -11,8 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.command_line import SECONDS, Running, Start, command, fields, free_port, run_process
-from tests.support import run_scenario
+from tests.helpers.command_line import SECONDS, Running, Start, command, fields, free_port, run_process
+from tests.helpers.support import run_scenario
 
 SCENARIO = "--topology star:3 --collective broadcast --algorithm flood"
 SERVE = f"coordinator serve {SCENARIO}"

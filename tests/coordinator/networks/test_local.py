@@ -22,10 +22,10 @@ from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.results.claims import Verdict
 from emunode.errors import RunError
 from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, NONCE_BYTES, frame
-from tests.command_line import SECONDS, Running, command, fields, run_process, wait_until
-from tests.process_support import connection_counts, is_gone
-from tests.scenarios import Case
-from tests.support import run_scenario
+from tests.helpers.command_line import SECONDS, Running, command, fields, run_process, wait_until
+from tests.helpers.process_support import connection_counts, is_gone
+from tests.helpers.scenarios import Case
+from tests.helpers.support import run_scenario
 
 FLOOD = "--collective broadcast --algorithm flood"
 ENDLESS = f"run --topology star:3 {FLOOD} --messages 90000 --message-bytes 8"

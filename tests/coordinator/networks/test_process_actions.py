@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.faults import process_table
-from tests.support import run_and_draw, run_scenario
+from tests.helpers.support import run_and_draw, run_scenario
 
 BROADCAST = {"collective": "broadcast", "algorithm": "greedy-tree", "driver": "local", "ranks_per_host": 1}
 FLOOD = {"collective": "broadcast", "algorithm": "flood", "driver": "memory"}

@@ -4,8 +4,8 @@ import pytest
 
 from coordinator.networks.process_faults import ProcessFaultPlan
 from coordinator.planning.plan import Plan
-from tests.command_line import fields
-from tests.scenarios import Case
+from tests.helpers.command_line import fields
+from tests.helpers.scenarios import Case
 
 ALL = range(6)
 

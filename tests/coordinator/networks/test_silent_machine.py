@@ -13,8 +13,8 @@ import pytest
 
 from coordinator.planning.namespace import unavailable_reason
 from emunode.net.framed_streams import GONE_SECONDS
-from tests.cluster_support import needs
-from tests.command_line import SECONDS, Running, wait_until
+from tests.helpers.cluster_support import needs
+from tests.helpers.command_line import SECONDS, Running, wait_until
 
 GONE = 6
 ADDRESSES = {"tb-cut-one": "10.178.0.2", "tb-cut-two": "10.178.0.3"}

@@ -11,7 +11,7 @@ from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.messages import Received, StepReport
 from coordinator.networks.step_barrier import StepBarrier
 from emunode.errors import FrameError
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 class Orders(ControlChannel):

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.command_line import ROOT, Call, fields, flags
 from tests.coordinator.networks.test_docker import HOST_IMAGE, IMAGE, unavailable_reason
-from tests.support import run_scenario
+from tests.helpers.command_line import ROOT, Call, fields, flags
+from tests.helpers.support import run_scenario
 
 SECONDS = 180
 STACK = "testbench-test"

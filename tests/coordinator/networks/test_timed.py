@@ -17,10 +17,10 @@ from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.execution.verify import verify
 from emunode.errors import RuleError
 from emunode.model import PortModel
-from tests.command_line import Call, fields, flags
-from tests.coordinator.networks.signals import SignalSender
-from tests.scenarios import Case
-from tests.support import failures, run_scenario, same_tables
+from tests.helpers.command_line import Call, fields, flags
+from tests.helpers.scenarios import Case
+from tests.helpers.signals import SignalSender
+from tests.helpers.support import failures, run_scenario, same_tables
 
 Values = dict[str, object]
 NEVER_TOO_LATE: Values = {"clock": "timed", "lateness_limit": 1.0, "worst_lateness_limit": 1e9}

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from coordinator.execution.verify import verify
-from tests.command_line import fields
-from tests.support import failures, run_scenario, same_tables
+from tests.helpers.command_line import fields
+from tests.helpers.support import failures, run_scenario, same_tables
 
 Values = dict[str, object]
 TIMED: Values = {"clock": "timed", "startup": "20ms", "per_byte": "0s"}

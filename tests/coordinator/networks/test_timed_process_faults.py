@@ -16,9 +16,9 @@ from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime, TimedFault
 from emunode.faults.kinds import Crash, Hang, Recover
 from emunode.topologies.registry import parse_topology
-from tests.command_line import fields
-from tests.coordinator.networks.signals import SignalSender
-from tests.support import run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.signals import SignalSender
+from tests.helpers.support import run_scenario
 
 CUBE = parse_topology("hypercube:3")
 VALUES = fields("hypercube:3 broadcast sbt segments=4 clock=timed startup=40ms per_byte=0s")

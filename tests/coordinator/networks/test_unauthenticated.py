@@ -25,9 +25,9 @@ from emunode.model import ANY_HOST, Collective, CollectiveSpec
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
 from emunode.topologies.registry import parse_topology
-from tests.command_line import fields
-from tests.scenarios import Case
-from tests.support import golden_rows
+from tests.helpers.command_line import fields
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 
 PATIENCE_SECONDS = 240.0
 SECRET = b"the secret of a run"

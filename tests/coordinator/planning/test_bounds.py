@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.planning.bounds import MOST_FAULTS, MOST_MESSAGES, require_small, why_too_large
 from emunode.errors import ScenarioError
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 @pytest.mark.parametrize(

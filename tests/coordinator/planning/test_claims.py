@@ -8,7 +8,7 @@ from coordinator.results.faults_in_steps import judged_plan
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
-from tests.command_line import fields
+from tests.helpers.command_line import fields
 
 
 def claims_of(scenario: str, faults: str) -> list[Claim]:

@@ -4,7 +4,7 @@ import pytest
 
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 def test_labels_become_ranks() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 def hub(leaves: int) -> TableTopology:

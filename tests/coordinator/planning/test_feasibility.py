@@ -9,9 +9,9 @@ import pytest
 import coordinator as tb
 from coordinator.planning import machine
 from coordinator.planning.feasibility import warning, why_impossible
-from tests.command_line import Call, fresh, run_process
-from tests.command_line import command as words_of
-from tests.scenarios import Case
+from tests.helpers.command_line import Call, fresh, run_process
+from tests.helpers.command_line import command as words_of
+from tests.helpers.scenarios import Case
 
 
 def test_a_run_that_moves_more_than_it_delivers_warns(call: Call) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.planning import machine
 from emunode import available_memory as memory
-from tests.command_line import run_process
+from tests.helpers.command_line import run_process
 
 
 def test_free_memory_is_that_of_psutil() -> None:

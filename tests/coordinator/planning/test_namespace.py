@@ -10,8 +10,8 @@ from coordinator.planning import machine, namespace
 from coordinator.planning.feasibility import needs_own_network, require_possible
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError, ScenarioError
-from tests.command_line import Call, command, fields, flags, run_process
-from tests.scenarios import Case
+from tests.helpers.command_line import Call, command, fields, flags, run_process
+from tests.helpers.scenarios import Case
 
 FLOOD = fields("star:4 broadcast flood")
 LOCAL = FLOOD | {"driver": "local"}

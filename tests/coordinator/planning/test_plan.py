@@ -11,7 +11,7 @@ from coordinator.results.tables import link_table, used_links
 from emunode.algorithms.any_network.table_collective import TableCollective
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 PACKETS = {
     "step": pl.Int32,

@@ -13,7 +13,7 @@ from coordinator.theory.dependence.outages import THROUGHOUT, Outages
 from coordinator.theory.dependence.size import HOP_BYTES, LOSS_HOPS
 from emunode.topologies.base import breadth_first_distances
 from emunode.topologies.registry import parse_topology, small_examples
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from coordinator.theory.batch.draws import Draws
 from coordinator.theory.batch.engine import batch_engine_of
 from coordinator.theory.batch.point import PointEngine
 from emunode.errors import ScenarioError
-from tests.coordinator.theory.batch.support import run
-from tests.scenarios import Case
+from tests.helpers.batch_support import run
+from tests.helpers.scenarios import Case
 
 CASES = [
     ("star:4", "broadcast", "greedy-tree", {}, "nodes=2"),

@@ -24,10 +24,10 @@ from emunode.faults.transit import LinkTransit
 from emunode.model import FaultKnowledge, Step
 from emunode.registry import register
 from tests.coordinator.campaigns.test_batch_trials import done, figures, grid_of
-from tests.coordinator.theory.batch.support import RATES, compare
-from tests.scenarios import Case
-from tests.support import run_and_draw
-from tests.watch_support import Script, run_quietly, star_plan
+from tests.helpers.batch_support import RATES, compare
+from tests.helpers.scenarios import Case
+from tests.helpers.support import run_and_draw
+from tests.helpers.watch_support import Script, run_quietly, star_plan
 
 TREES = Case("star:3 broadcast edt x=2")
 ONE_TREE = Case("star:4 broadcast greedy-tree")

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 import polars as pl
 import pytest
 
-from tests.command_line import ROOT, Call, Ended
-from tests.support import forget_plugins
+from tests.helpers.command_line import ROOT, Call, Ended
+from tests.helpers.support import forget_plugins
 
 EIGHT: Final = ROOT / "tests" / "plugins" / "eight_faults.py"
 PAGE: Final = ROOT / "docs" / "extend" / "fault-kind.md"

@@ -21,10 +21,10 @@ from emunode.plugins import LOADED, MAX_BYTES, MAX_PLUGINS
 from emunode.testing import check_topology
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Call, Start, fields, free_port
-from tests.scenarios import Case
-from tests.support import failures, forget_plugins, run_scenario
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, Call, Start, fields, free_port
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, forget_plugins, run_scenario
 
 CYCLE = ROOT / "tests" / "plugins" / "cycle.py"
 FLOOD = fields("cycle:6 broadcast flood")

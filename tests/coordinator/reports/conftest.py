@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Browser
-from tests.coordinator.reports.report_runs import Run, Runs
+from tests.helpers.browser import Browser
+from tests.helpers.report_runs import Run, Runs
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from coordinator.cli.invoke import main
 from coordinator.history.run_index import write_index
 from coordinator.reports.index_page import index_page
 from coordinator.reports.theme import DARK, LIGHT, TREE_COLOURS, VIRIDIS, viridis
-from tests.browser import Browser
-from tests.command_line import Start, fields
-from tests.support import run_and_draw, run_scenario
+from tests.helpers.browser import Browser
+from tests.helpers.command_line import Start, fields
+from tests.helpers.support import run_and_draw, run_scenario
 
 AXE = find_spec("axe_core_python")
 LOAD: Final = """

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from emunode.topologies.registry import parse_topology
-from tests.browser import CLIPPED, LETTERS, Browser
-from tests.command_line import fields
-from tests.support import run_and_draw
+from tests.helpers.browser import CLIPPED, LETTERS, Browser
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_and_draw
 
 pytestmark = pytest.mark.browser
 
@@ -216,7 +216,7 @@ def test_contrast_in_dark_light_and_print(show: Show) -> None:
 
 
 def test_report_of_thousands_of_nodes_is_small_and_works(show: Show) -> None:
-    """Under 10 MB and a few thousand elements; `python -m tests.browser` measures how fast it opens."""
+    """Under 10 MB and a few thousand elements; `python -m tests.helpers.browser` measures how fast it opens."""
     run = show("star:7 broadcast greedy-tree")
     assert len(run.journal) == 5_039
     assert run.report.stat().st_size < 10_000_000

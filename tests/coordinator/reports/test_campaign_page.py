@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.cli.invoke import main
 from coordinator.reports.campaign_report import REACHED
-from tests.browser import CLIPPED, LETTERS, Browser
-from tests.command_line import Call
+from tests.helpers.browser import CLIPPED, LETTERS, Browser
+from tests.helpers.command_line import Call
 
 pytestmark = pytest.mark.browser
 

@@ -3,7 +3,7 @@
 import re
 
 from coordinator.reports.campaign_report import page as campaign_page
-from tests.coordinator.reports.report_runs import Page
+from tests.helpers.report_runs import Page
 
 
 def test_campaign_page_shows_verdicts_and_findings() -> None:

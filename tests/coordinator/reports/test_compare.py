@@ -12,15 +12,15 @@ from coordinator.reports.charts import grouped_bars
 from coordinator.reports.compare import as_rows
 from coordinator.reports.pictures import Picture
 from coordinator.reports.theme import standalone
-from tests.command_line import Call
-from tests.coordinator.reports.report_runs import (
+from tests.helpers.command_line import Call
+from tests.helpers.report_runs import (
     CRASHED,
     CUBE,
     EJ,
     STAR4,
     Runs,
 )
-from tests.support import needs_png
+from tests.helpers.support import needs_png
 
 
 def test_comparison_shows_differences(runs: Runs) -> None:

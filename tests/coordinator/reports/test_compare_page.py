@@ -10,9 +10,9 @@ import pytest
 from coordinator.api.comparisons import compare
 from coordinator.reports.data import read_run
 from coordinator.reports.run_report import headline
-from tests.browser import Browser
-from tests.command_line import Call
-from tests.support import run_scenario
+from tests.helpers.browser import Browser
+from tests.helpers.command_line import Call
+from tests.helpers.support import run_scenario
 
 BROADCAST = {"topology": "star:4", "collective": "broadcast"}
 

@@ -14,9 +14,9 @@ from coordinator.reports.run_report import render, write_report
 from coordinator.reports.scene import scene
 from emunode.errors import ScenarioError
 from emunode.terminal import plural
-from tests.command_line import fields
-from tests.coordinator.reports.report_runs import STAR4, Page, Runs, page_of
-from tests.support import run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.report_runs import STAR4, Page, Runs, page_of
+from tests.helpers.support import run_scenario
 
 TABLES = ("journal.parquet", "nodes.parquet", "links.parquet", "steps.parquet")
 FILES = ("summary.json", "scenario.toml", "faults.json", *TABLES)

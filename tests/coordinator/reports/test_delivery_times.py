@@ -13,8 +13,8 @@ from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.delivery_times import delivery_times_panel
 from coordinator.reports.panels.space_time import space_time_panel
-from tests.command_line import fields
-from tests.support import run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_scenario
 
 DETECTING = fields(
     "hypercube:3 broadcast sbt segments=2 startup=1ms per_byte=0s clock=timed fault_knowledge=detect:1 keep_alive=3ms",

@@ -12,8 +12,8 @@ from coordinator.reports.panels.faults import cut_off
 from coordinator.reports.scene.votes import votes_of
 from emunode.terminal import plural
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Call
-from tests.coordinator.reports.report_runs import (
+from tests.helpers.command_line import Call
+from tests.helpers.report_runs import (
     ALLGATHER,
     GATHER,
     RUN_STAR4,

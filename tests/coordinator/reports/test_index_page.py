@@ -13,8 +13,8 @@ from coordinator.reports.data import read_run
 from coordinator.reports.index_page import index_page
 from coordinator.reports.scene.nodes import lacking
 from coordinator.reports.thumbnail import COLOURS, FAULTY, IDLE, MISSING
-from tests.browser import Browser
-from tests.support import run_and_draw
+from tests.helpers.browser import Browser
+from tests.helpers.support import run_and_draw
 
 DOTS = re.compile(r'<path stroke="(#\w+)" stroke-width="[\d.]+" d="((?:M[\d.]+ [\d.]+h0)+)"/>')
 BROADCAST = {"collective": "broadcast", "algorithm": "greedy-tree"}

@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 
 from coordinator.reports.layout import layout_of
-from tests.browser import CLIPPED, LETTERS, Browser
-from tests.command_line import fields
-from tests.coordinator.reports.report_page import ARROWS, STATE, TABLES, Recorded, ReportPage, below, path_to
-from tests.support import run_and_draw, run_journal, run_scenario
+from tests.helpers.browser import CLIPPED, LETTERS, Browser
+from tests.helpers.command_line import fields
+from tests.helpers.report_page import ARROWS, STATE, TABLES, Recorded, ReportPage, below, path_to
+from tests.helpers.support import run_and_draw, run_journal, run_scenario
 
 Show = Callable[..., ReportPage]
 

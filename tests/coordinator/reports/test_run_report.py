@@ -23,8 +23,8 @@ from coordinator.reports.scene import scene
 from coordinator.reports.scene.votes import votes_of
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-from tests.command_line import Call, fields
-from tests.coordinator.reports.report_runs import (
+from tests.helpers.command_line import Call, fields
+from tests.helpers.report_runs import (
     ALLGATHER,
     CRASHED,
     GATHER,
@@ -35,7 +35,7 @@ from tests.coordinator.reports.report_runs import (
     Runs,
     page_of,
 )
-from tests.support import run_scenario
+from tests.helpers.support import run_scenario
 
 
 @pytest.mark.parametrize("scenario", RUNS)

@@ -23,10 +23,10 @@ from coordinator.reports.scene.votes import State
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
 from emunode.topologies.base import Topology
-from tests.browser import Browser
-from tests.command_line import fields
-from tests.scenarios import Case
-from tests.watch_support import Script
+from tests.helpers.browser import Browser
+from tests.helpers.command_line import fields
+from tests.helpers.scenarios import Case
+from tests.helpers.watch_support import Script
 
 AGAIN = 2**14
 """The first tree number of packets that repeat a collective; those of control packets are higher still."""

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import fields
-from tests.support import run_and_draw
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_and_draw
 
 LARGEST = 1_000_000
 

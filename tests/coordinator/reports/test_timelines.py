@@ -13,8 +13,8 @@ from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.links import TIMELINES, links_panel
 from coordinator.reports.panels.space_time import space_time_panel
 from emunode.topologies.registry import parse_topology
-from tests.command_line import fields
-from tests.scenarios import Case
+from tests.helpers.command_line import fields
+from tests.helpers.scenarios import Case
 
 TIP = re.compile(r"<title>(\S+) → (\S+), step (\d+): (\d+)</title>")
 LABEL = re.compile(r'<text class="end" x="\d+" y="[\d.]+">([^<]*)</text>')

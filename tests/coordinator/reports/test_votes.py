@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.reports.data import read_run
 from coordinator.reports.scene.votes import State, votes_of
-from tests.coordinator.reports.report_runs import GATHER, Runs
+from tests.helpers.report_runs import GATHER, Runs
 
 ALTERED = {
     "outvoted": "star:4 broadcast edt redundancy=3 fault=byzantine:2134",

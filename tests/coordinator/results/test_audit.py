@@ -3,7 +3,7 @@
 import pytest
 
 from emunode.model import ALL_RANKS
-from tests.coordinator.results.support import BROADCAST, Row, hop, measured
+from tests.helpers.result_support import BROADCAST, Row, hop, measured
 
 
 def illegal(rows: list[Row], **values: object) -> object:

@@ -14,8 +14,8 @@ from coordinator.planning.plan import Plan
 from coordinator.results.claims import EXIT_STATUS, MODEL_CONFORMANCE, Judgement, Verdict, claims_of, judge, overall
 from coordinator.results.metrics import measure
 from emunode.algorithms.claims import Claim, Relation, Value
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 Row = dict[str, Any]
 """One row of a journal, by column."""

@@ -21,8 +21,8 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
 from emunode.model import PortPacket, ScheduledSend
 from emunode.registry import register
-from tests.scenarios import Case
-from tests.support import played, run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played, run_scenario
 
 TREE: dict[str, object] = {
     "topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "driver": "memory",

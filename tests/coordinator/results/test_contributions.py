@@ -16,8 +16,8 @@ from emunode.algorithms.transforms import backwards
 from emunode.errors import ContractError
 from emunode.model import PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.registry import parse_topology
-from tests.mutation_support import Records, history_of
-from tests.scenarios import Case
+from tests.helpers.mutation_support import Records, history_of
+from tests.helpers.scenarios import Case
 
 GreedyReduce = backwards(GreedyBroadcast)
 CASES = [

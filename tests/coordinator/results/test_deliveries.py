@@ -18,9 +18,9 @@ from coordinator.results.deliveries import (
     runs,
 )
 from emunode.model import ALL_RANKS
-from tests.mutation_support import history_of, verdict_on
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.mutation_support import history_of, verdict_on
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 Piece = tuple[int, int, int]
 """Receiver, origin and segment."""

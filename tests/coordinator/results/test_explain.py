@@ -9,8 +9,8 @@ from coordinator.api.comparisons import compare
 from coordinator.execution.verify import verify
 from coordinator.results.explain import explain
 from emunode.model import ALL_RANKS
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 CRASHED = Case("star:3 broadcast greedy-tree", "crash:213@2")
 PLAIN = Case("star:3 broadcast greedy-tree")

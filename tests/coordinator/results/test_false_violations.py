@@ -9,8 +9,8 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 BROADCASTS = [
     entry

@@ -10,8 +10,8 @@ from coordinator.history.journal import sorted_records, table
 from coordinator.results.latency import latency_metrics
 from coordinator.results.metrics import measure
 from emunode.model import HopOutcome
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 NAMES = ("served_nodes", "mean_latency", "max_latency", "informed_nodes_per_step", "redundancy_cost")
 CASES: list[tuple[str, str, dict[str, object]]] = [

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from coordinator.history.journal import OUTCOMES
 from coordinator.results.metrics import measure
-from tests.coordinator.results.support import BROADCAST, SMALL, Row, hop, measured, table_of
-from tests.scenarios import Case
-from tests.support import examples
+from tests.helpers.result_support import BROADCAST, SMALL, Row, hop, measured, table_of
+from tests.helpers.scenarios import Case
+from tests.helpers.support import examples
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ import pytest
 import coordinator as tb
 from coordinator.reports.numbers import verdict_note
 from coordinator.results.reasons import Reason, reason_of_end, unserved_words, why_undecided
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 EDT = "star:4 broadcast edt"
 REDUCE = "star:4 reduce edt"

@@ -11,7 +11,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.run_metrics import RUN_METRICS, RunMetric
 from emunode.errors import RegistrationError, RunError, ScenarioError
 from emunode.registry import register
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 PLUGIN = """
 import polars as pl

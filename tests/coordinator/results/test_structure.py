@@ -24,8 +24,8 @@ from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.greedy import CongestionTwoTrees
 from emunode.trees.star.rotation import Rotation, necklace_count
 from emunode.trees.statistics import arc_congestion, shared_rank
-from tests.scenarios import Case
-from tests.support import failures, run_journal, run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, run_journal, run_scenario
 
 
 def history(topology: str, collective: str, algorithm: str, **more: object) -> tuple[Plan, pl.DataFrame]:

@@ -9,8 +9,8 @@ from coordinator.history.journal import Journal, sorted_records, table
 from coordinator.results.deliveries import messages_due
 from coordinator.results.metrics import count_trial, measure
 from emunode.net.wire import ROW
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 CASES: list[tuple[str, str, str, dict[str, object]]] = [
     ("star:4", "broadcast", "edt", {"redundancy": 3}),

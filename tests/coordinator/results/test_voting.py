@@ -10,8 +10,8 @@ from coordinator.reports.numbers import verdict_note
 from coordinator.results.metrics import measure
 from coordinator.results.reasons import unserved_words
 from emunode.topologies.registry import parse_topology
-from tests.scenarios import Case
-from tests.support import failures, played, run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, played, run_scenario
 
 STAR: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "source": "1234"}
 LABELS = [parse_topology("star:4").label(rank) for rank in range(1, 24)]

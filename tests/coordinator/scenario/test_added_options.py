@@ -19,9 +19,9 @@ from coordinator.scenario.option import Option
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.registry import recorded, register, withdraw
-from tests.annex_support import needs_every_annex
-from tests.command_line import ROOT, Ended, command, fields, fresh, run_process
-from tests.support import forget_plugins
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import ROOT, Ended, command, fields, fresh, run_process
+from tests.helpers.support import forget_plugins
 
 PLUGIN = ROOT / "tests" / "plugins" / "either_end.py"
 BASE = fields("hypercube:3 broadcast either-end", driver="memory")

@@ -19,8 +19,8 @@ from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
 from emunode.topologies.base import Topology
-from tests.scenarios import Case
-from tests.support import golden_rows
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 
 EDT = "star:4 broadcast edt"
 

@@ -19,8 +19,8 @@ from coordinator.scenario.model import OPTIONS, make_scenario
 from coordinator.scenario.named import name_values, require_named, values_of_file
 from coordinator.scenario.reach import DATA, HARMLESS_DRIVERS
 from emunode.errors import EmulatorError, ScenarioError
-from tests.command_line import Call
-from tests.support import run_scenario
+from tests.helpers.command_line import Call
+from tests.helpers.support import run_scenario
 
 BASE: Final = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree", "driver": "memory"}
 STARTED: Final = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork", "os.forkpty", "pty.spawn")

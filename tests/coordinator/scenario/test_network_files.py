@@ -27,8 +27,8 @@ from coordinator.scenario.networks import keep_network, load_topology, network_o
 from emunode.errors import ScenarioError
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.table import TableTopology
-from tests.annex_support import needs_every_annex
-from tests.support import GOLDEN
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.support import GOLDEN
 
 WORDS = {
     "too small": "a network has 2 to 1,000,000 nodes",

@@ -19,8 +19,8 @@ from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import MOST_TIME, parse_faults, read_time, write_time
 from coordinator.scenario.model import costs_of
 from emunode.errors import ScenarioError
-from tests.scenarios import Case
-from tests.support import examples
+from tests.helpers.scenarios import Case
+from tests.helpers.support import examples
 
 MS = 10**6
 

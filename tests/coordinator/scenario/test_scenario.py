@@ -17,9 +17,9 @@ from emunode.faults.byzantine import Byzantine, Equivocate, Selective, Silent, S
 from emunode.faults.kinds import Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.registry import parse_topology
-from tests.command_line import fields
-from tests.scenarios import Case
-from tests.support import golden_rows, run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows, run_scenario
 
 BASE = fields("star:4 broadcast greedy-tree")
 FULL: dict[str, object] = {

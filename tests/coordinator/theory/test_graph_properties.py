@@ -12,7 +12,7 @@ from coordinator.theory.graph_properties import NAMES, GraphProperties, NotCompu
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
-from tests.support import GOLDEN
+from tests.helpers.support import GOLDEN
 
 LARGEST = 400
 COLUMNS = {

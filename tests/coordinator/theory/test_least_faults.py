@@ -17,7 +17,7 @@ from coordinator.theory.least_faults import (
     least_faults,
     struck,
 )
-from tests.support import examples
+from tests.helpers.support import examples
 
 PLACES = range(6)
 

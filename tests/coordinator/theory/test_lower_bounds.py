@@ -17,10 +17,10 @@ from emunode.algorithms.claims import sharpest
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.any_network_support import connected_graphs, golden_network, network_of_graph
-from tests.command_line import Call
-from tests.scenarios import Case
-from tests.support import golden_rows, run_scenario
+from tests.helpers.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows, run_scenario
 
 ATLAS = list(connected_graphs(5))
 TINY = [graph for graph in ATLAS if len(graph) <= 4 and graph.number_of_edges() <= 4]

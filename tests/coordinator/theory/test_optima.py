@@ -17,9 +17,9 @@ from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.table import TableTopology
-from tests.any_network_support import connected_graphs
-from tests.scenarios import Case
-from tests.support import golden_rows
+from tests.helpers.any_network_support import connected_graphs
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 
 Row = dict[str, str]
 

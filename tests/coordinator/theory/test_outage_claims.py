@@ -3,7 +3,7 @@
 from coordinator.theory.dependence.outages import THROUGHOUT, Outages
 from coordinator.theory.outage_claims import claims_with_outages
 from emunode.algorithms.base import Algorithm
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 def algorithm_of(line: str) -> Algorithm:

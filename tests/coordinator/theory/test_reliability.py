@@ -24,8 +24,8 @@ from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.kinds import Down, Fault, Loss
 from emunode.model import FaultKnowledge
 from emunode.net.wire import ROW
-from tests.scenarios import Case
-from tests.support import golden_rows, played
+from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows, played
 
 
 def case_id(row: Mapping[str, str]) -> str:

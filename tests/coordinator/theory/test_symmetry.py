@@ -26,8 +26,8 @@ from coordinator.theory.symmetry import (
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 KNOWN = [
     ("star:4", "edt", 3, 3),  # rotations of the symbols 2..n

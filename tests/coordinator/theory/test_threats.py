@@ -11,7 +11,7 @@ from coordinator.theory.dependence.message_paths import paths_of
 from coordinator.theory.dependence.outages import Outages
 from coordinator.theory.threats import ThreatenedMessages, Threats, parts_of
 from emunode.model import Rank
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 CASES = [
     Case("star:4 broadcast edt redundancy=3"),

@@ -32,9 +32,9 @@ from emunode.model import ALL_RANKS, FOLDING, HopOutcome, Rank
 from emunode.net.wire import ROW
 from emunode.play import play
 from tests.contract.cases import ONCE
-from tests.scenarios import Case
-from tests.support import examples, failures, run_scenario
-from tests.votes_by_engine import ballots_by_engine
+from tests.helpers.scenarios import Case
+from tests.helpers.support import examples, failures, run_scenario
+from tests.helpers.votes_by_engine import ballots_by_engine
 
 Results = Counter[str | None]
 STRATEGIES: Final[Mapping[str, Callable[[int, int], Ballot]]] = {

@@ -10,7 +10,7 @@ from emunode.algorithms.registry import algorithms
 from emunode.algorithms.star.bounds import DISJOINT, MULTIPLE, REPORT
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 IN_PAPER: dict[str, dict[str, set[str]]] = {
     MULTIPLE: {

@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.results.structure import METRICS as STRUCTURE_METRICS
 from emunode.algorithms.claims import METRICS, STRUCTURE, Claim
-from tests.support import run_scenario
+from tests.helpers.support import run_scenario
 
 
 def test_a_misspelt_metric_is_refused() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from coordinator.results.claims import Judgement
 from tests.contract.execution import assert_one_history
-from tests.scenarios import Case
-from tests.support import failures, run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, run_scenario
 
 
 @pytest.mark.exhaustive(one_in=8)

@@ -28,9 +28,9 @@ from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
-from tests.any_network_support import network_of_graph
-from tests.command_line import fields
-from tests.support import failures, golden_rows, run_scenario
+from tests.helpers.any_network_support import network_of_graph
+from tests.helpers.command_line import fields
+from tests.helpers.support import failures, golden_rows, run_scenario
 
 # Closed forms.
 

@@ -5,7 +5,7 @@ A row of `tests/golden/expected_runs.csv` is a scenario with the metrics that it
 
 import pytest
 
-from tests.support import failures, golden_rows, row_fields, run_scenario, scenario_id
+from tests.helpers.support import failures, golden_rows, row_fields, run_scenario, scenario_id
 
 
 @pytest.mark.exhaustive(one_in=40)

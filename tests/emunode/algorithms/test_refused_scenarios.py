@@ -3,7 +3,7 @@
 import pytest
 
 from emunode.errors import ScenarioError
-from tests.support import golden_rows, row_fields, run_scenario, scenario_id
+from tests.helpers.support import golden_rows, row_fields, run_scenario, scenario_id
 
 
 @pytest.mark.parametrize("row", golden_rows("", "refused_scenarios"), ids=scenario_id)

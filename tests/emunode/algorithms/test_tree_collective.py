@@ -4,7 +4,7 @@ import pytest
 
 from emunode.algorithms.base import Pipe
 from emunode.algorithms.tree_collective import TreeCollective
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 def trees_of(line: str) -> TreeCollective:

@@ -10,8 +10,8 @@ from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import registered
 from emunode.errors import ScenarioError
 from emunode.model import Collective
-from tests.scenarios import Case
-from tests.support import failures, run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, run_scenario
 
 RING = {"topology": "complete:6", "algorithm": "ring", "port_model": "one-port"}
 

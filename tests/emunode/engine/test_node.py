@@ -30,7 +30,7 @@ from emunode.model import (
     Step,
 )
 from emunode.topologies.registry import parse_topology
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 JOB = CollectiveSpec("star:5", Collective.BROADCAST, "toy", 0, message_bytes=8, messages=8)
 PAYLOADS = Payloads(JOB.seed, JOB.message_bytes, segments_per_message=1)

@@ -14,9 +14,9 @@ from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome
 from emunode.net.wire import ROW
 from emunode.protocols.base import ControlKind
 from emunode.topologies.registry import parse_topology
-from tests.command_line import fields
-from tests.scenarios import Case
-from tests.support import failures, run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, run_scenario
 
 Row = tuple[int, ...]
 TIMED: dict[str, Any] = {

@@ -11,7 +11,7 @@ from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up, in_order
 from emunode.model import Detection
 from emunode.topologies.registry import parse_topology
-from tests.support import examples
+from tests.helpers.support import examples
 
 CUBE = parse_topology("hypercube:3")
 RING = parse_topology("ring:4")

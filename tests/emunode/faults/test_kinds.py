@@ -14,8 +14,8 @@ from emunode.faults.transit import LinkTransit
 from emunode.model import Step
 from emunode.registry import register
 from emunode.topologies.hypercube import Hypercube
-from tests.command_line import ROOT
-from tests.support import run_scenario
+from tests.helpers.command_line import ROOT
+from tests.helpers.support import run_scenario
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch
-from tests.command_line import environment
-from tests.scenarios import Case
+from tests.helpers.command_line import environment
+from tests.helpers.scenarios import Case
 
 WITHOUT_LIBRARY = """
 import sys

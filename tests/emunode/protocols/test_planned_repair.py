@@ -25,7 +25,7 @@ from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 from emunode.trees.components import BrokenLinks
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 
 def slow_if(cases: Iterable[Any], slow: Callable[[Any], bool]) -> list[Any]:

@@ -20,7 +20,7 @@ from emunode.model import CONTROL_TREE, Collective, CollectiveSpec, HopOutcome, 
 from emunode.play import play
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 Records = np.ndarray[Any, np.dtype[Any]]
 

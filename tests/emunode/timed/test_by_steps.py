@@ -13,7 +13,7 @@ from emunode.model import HopOutcome
 from emunode.net.wire import ROW
 from emunode.timed.cost_model import LinearCostModel
 from tests.emunode.timed.test_faults_in_time import CUBE, MS, made, predicted, replayed
-from tests.support import examples
+from tests.helpers.support import examples
 
 Times = dict[int, tuple[int, int | None]]
 """By rank, start and end of its packet; no end for a lost one, and no entry for one that never starts."""

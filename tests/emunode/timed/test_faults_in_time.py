@@ -24,7 +24,7 @@ from emunode.net.wire import ROW
 from emunode.play import play
 from emunode.timed.cost_model import LinearCostModel
 from emunode.topologies.registry import parse_topology
-from tests.support import examples, golden_rows
+from tests.helpers.support import examples, golden_rows
 
 MS = 1_000_000
 ONE_MS = LinearCostModel(1e-3, 0.0)

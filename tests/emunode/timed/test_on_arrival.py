@@ -18,7 +18,7 @@ from emunode.net.wire import ROW
 from emunode.timed.cost_model import LinearCostModel
 from emunode.topologies.base import Topology
 from tests.emunode.timed.test_faults_in_time import CUBE, MS, made, predicted, replayed
-from tests.support import examples
+from tests.helpers.support import examples
 
 Packet = tuple[int, int, int, int | None]
 """Sender, receiver, start and end (None for a packet that is lost)."""

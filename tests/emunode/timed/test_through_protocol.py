@@ -17,7 +17,7 @@ from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.rank import TimedSuspicion
 from emunode.topologies.registry import parse_topology
 from tests.emunode.timed.protocol_support import EIGHTH, MS, STOP_AND_WAIT, data, predicted
-from tests.support import examples
+from tests.helpers.support import examples
 
 DATA, ANSWER = MS, MS // 8
 TENTH = LinearCostModel(0.0, 1e-4 / 8)

@@ -4,7 +4,7 @@ from coordinator.history.timetable import Timetable, make_timetable
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.timed.cost_model import LinearCostModel
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 MS = 1_000_000
 

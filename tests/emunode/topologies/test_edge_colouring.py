@@ -12,7 +12,7 @@ from emunode.topologies.edge_colouring import (
     misra_gries_colouring,
 )
 from emunode.topologies.registry import parse_topology
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 GRAPHS = {
     "petersen": networkx.petersen_graph,

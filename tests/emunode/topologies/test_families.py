@@ -16,7 +16,7 @@ from emunode.topologies.digest import links_sha256
 from emunode.topologies.finite_fields import FiniteField, prime_power
 from emunode.topologies.jellyfish import SplitMix64, random_regular_graph
 from emunode.topologies.registry import descriptions, parse_topology
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)
 

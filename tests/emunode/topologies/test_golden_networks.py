@@ -9,7 +9,7 @@ from emunode.testing import to_networkx
 from emunode.topologies.base import CayleyTopology, Topology, VertexTransitiveTopology
 from emunode.topologies.digest import links_sha256, network_sha256
 from emunode.topologies.registry import descriptions, parse_topology
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 ROWS = {row["topology"]: row for row in golden_rows("networks", "networks")}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from emunode.errors import ScenarioError
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.registry import descriptions, parse_topology
-from tests.support import examples, golden_rows
+from tests.helpers.support import examples, golden_rows
 
 BAD_NAMES = [(row["name"], row["allowed"]) for row in golden_rows("", "refused_names")]
 BAD_NAMES.append(("star:" + "9" * 10_000, "star:N"))

@@ -15,7 +15,7 @@ from emunode.testing import check_topology
 from emunode.topologies.base import ABSENT
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.table import TableTopology, label_problem
-from tests.support import examples
+from tests.helpers.support import examples
 
 
 class Table(TableTopology):

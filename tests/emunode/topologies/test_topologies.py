@@ -16,7 +16,7 @@ from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi, hexw, 
 from emunode.topologies.hypercube import LARGEST_N, Hypercube
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 ALPHAS = [(a, b) for b in range(9) for a in range(b + 1) if a * a + a * b + b * b >= 7]
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)

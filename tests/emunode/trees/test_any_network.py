@@ -24,8 +24,8 @@ from emunode.trees.any_network.checks import (
 from emunode.trees.any_network.edge_disjoint import edge_disjoint_trees
 from emunode.trees.any_network.independent import CutNode, independent_trees, three_trees, two_trees
 from emunode.trees.any_network.parents import adjacency_of
-from tests.any_network_support import connected_graphs, golden_json, golden_network, network_of_graph
-from tests.support import examples, golden_rows
+from tests.helpers.any_network_support import connected_graphs, golden_json, golden_network, network_of_graph
+from tests.helpers.support import examples, golden_rows
 
 
 def heights(trees: "tuple[Parents, ...]") -> list[int]:

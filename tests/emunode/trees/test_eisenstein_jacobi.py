@@ -25,7 +25,7 @@ from emunode.trees.eisenstein_jacobi.phased import (
     PrintedTree,
 )
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree, improved_broadcast
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 golden = partial(golden_rows, "ej")
 PRINTED = "paper algorithms 3-4, own message restarts once per phase (intended reading)"

@@ -31,7 +31,7 @@ from emunode.trees.statistics import (
     subtree_sizes,
     subtrees_by_level_and_port,
 )
-from tests.hypercube_support import cube, golden
+from tests.helpers.hypercube_support import cube, golden
 
 MAKE: dict[str, Callable[[Topology], CubeTrees]] = {
     "BRG": GrayPaths,

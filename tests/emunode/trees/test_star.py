@@ -17,7 +17,7 @@ from emunode.trees.star.hamiltonian import RotatedPaths, ehrlich, hamiltonian_cy
 from emunode.trees.star.necklace import NecklaceTree
 from emunode.trees.star.rotation import Rotation, necklace_count
 from emunode.trees.statistics import arc_congestion, arc_loads, shared_rank
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 golden = partial(golden_rows, "star")
 SCATTER: dict[str, type[ScatterTrees]] = {"5.1": BalancedTree, "5.2": NearBalancedTree, "Def15": ReplicatedTrees}

@@ -14,8 +14,8 @@ from emunode.trees.any_network.checks import (
     partition_problem,
     tree_problem,
 )
-from tests.any_network_support import golden_json, golden_network, rooted
-from tests.support import golden_rows
+from tests.helpers.any_network_support import golden_json, golden_network, rooted
+from tests.helpers.support import golden_rows
 
 
 @pytest.mark.parametrize("name", golden_json("edst-packings"))

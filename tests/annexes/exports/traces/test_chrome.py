@@ -14,8 +14,8 @@ from coordinator.reports.packet_times import packet_times
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.space_time import space_time_panel
 from coordinator.reports.space_time_chart import CIRCLE
-from tests.command_line import Call, fields
-from tests.support import run_scenario
+from tests.helpers.command_line import Call, fields
+from tests.helpers.support import run_scenario
 
 Values = dict[str, object]
 CUBE = "hypercube:3 broadcast sbt segments=3 startup=1ms per_byte=0s"

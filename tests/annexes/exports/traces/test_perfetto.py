@@ -12,8 +12,8 @@ from coordinator.annexes.exports.traces.events import TraceEvents
 from coordinator.annexes.exports.traces.perfetto import perfetto_trace
 from coordinator.reports.data import RunData, read_run
 from tests.annexes.exports.traces.test_chrome import SCENARIOS as EVERY_SCENARIO
-from tests.command_line import Call
-from tests.support import run_scenario
+from tests.helpers.command_line import Call
+from tests.helpers.support import run_scenario
 
 SCENARIOS = {name: values for name, values in EVERY_SCENARIO.items() if name in ("steps", "timed", "silent", "detect")}
 Fields = Mapping[int, list[Any]]

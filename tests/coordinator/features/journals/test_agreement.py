@@ -15,10 +15,10 @@ from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome, Step
 from emunode.protocols.agreement import REOPENS, AgreementLayer, Decision, News
 from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import RunEnd
-from tests.coordinator.features.support import AGREE, CUBE, SHRINK
-from tests.mutation_support import verdict_on
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.feature_support import AGREE, CUBE, SHRINK
+from tests.helpers.mutation_support import verdict_on
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 # --- runs -------------------------------------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from emunode.protocols.base import ControlKind
 from emunode.protocols.survivors import RunEnd
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.coordinator.features.support import SHRINK, Values
-from tests.scenarios import Case
+from tests.helpers.feature_support import SHRINK, Values
+from tests.helpers.scenarios import Case
 
 # --- every crash, by a judge of its own -------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Decisions on failures in journals: who decided, on which nodes, and how each node ended."""
 
 from coordinator.results.claims import Verdict
-from tests.coordinator.features.support import AGREE, CUBE, SHRINK
-from tests.scenarios import Case
+from tests.helpers.feature_support import AGREE, CUBE, SHRINK
+from tests.helpers.scenarios import Case
 
 
 def test_without_its_source_every_survivor_ends_with_an_error() -> None:

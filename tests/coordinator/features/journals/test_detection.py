@@ -7,10 +7,10 @@ import pytest
 from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict
 from emunode.model import HopOutcome
-from tests.coordinator.features.support import CUBE, MANY
-from tests.mutation_support import verdict_on
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.feature_support import CUBE, MANY
+from tests.helpers.mutation_support import verdict_on
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 
 @pytest.mark.parametrize("after", [1, 2, 4])

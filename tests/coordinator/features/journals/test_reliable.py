@@ -10,9 +10,9 @@ from coordinator.results.claims import Verdict
 from emunode.engine.memory import MemoryEngine
 from emunode.model import CONTROL_TREE
 from emunode.play import play
-from tests.coordinator.features.support import RELIABLE
-from tests.mutation_support import MUTATIONS, verdict_on
-from tests.scenarios import Case
+from tests.helpers.feature_support import RELIABLE
+from tests.helpers.mutation_support import MUTATIONS, verdict_on
+from tests.helpers.scenarios import Case
 
 # --- judging ---------------------------------------------------------------------------------------------------------
 

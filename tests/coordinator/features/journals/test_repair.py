@@ -12,10 +12,10 @@ from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict
 from emunode.model import CONTROL_TREE, Repair
 from emunode.timed.cost_model import LinearCostModel
-from tests.coordinator.features.support import REPAIR, TIMED, Values
-from tests.mutation_support import Records, verdict_on
-from tests.scenarios import Case
-from tests.support import played
+from tests.helpers.feature_support import REPAIR, TIMED, Values
+from tests.helpers.mutation_support import Records, verdict_on
+from tests.helpers.scenarios import Case
+from tests.helpers.support import played
 
 # --- what is measured --------------------------------------------------------------------------------------------------
 

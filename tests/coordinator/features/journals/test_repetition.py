@@ -8,8 +8,8 @@ import pytest
 from coordinator.results.claims import Verdict
 from emunode.model import CONTROL_TREE
 from emunode.protocols.base import ControlKind
-from tests.coordinator.features.support import CUBE, SHRINK
-from tests.scenarios import Case
+from tests.helpers.feature_support import CUBE, SHRINK
+from tests.helpers.scenarios import Case
 
 
 def test_a_collective_runs_again_on_what_a_crash_leaves() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from coordinator.features.journals.rows import ARRIVED, IS_ANSWER, IS_DATA, IS_REQUEST, data_hops
 from emunode.model import AGAIN_TREE, CONTROL_TREE
-from tests.coordinator.features.support import CUBE, RELIABLE, REPAIR, SHRINK
-from tests.scenarios import Case
+from tests.helpers.feature_support import CUBE, RELIABLE, REPAIR, SHRINK
+from tests.helpers.scenarios import Case
 
 
 @pytest.mark.parametrize("case", [Case(CUBE), Case(RELIABLE), Case(REPAIR, "crash:001@1")], ids=str)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from coordinator.features.journals import waits as module
-from tests.coordinator.features.support import RELIABLE, REPAIR
-from tests.scenarios import Case
+from tests.helpers.feature_support import RELIABLE, REPAIR
+from tests.helpers.scenarios import Case
 
 
 def waiting(case: Case) -> list[dict[str, Any]]:

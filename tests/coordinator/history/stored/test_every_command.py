@@ -14,8 +14,8 @@ import coordinator as tb
 from coordinator.execution.verify import verify
 from coordinator.reports.run_report import write_report
 from emunode import __version__
-from tests.command_line import Call, fields
-from tests.support import run_and_draw
+from tests.helpers.command_line import Call, fields
+from tests.helpers.support import run_and_draw
 
 RUNS = {
     "steps": "star:3 broadcast edt redundancy=2 fault=byzantine:213",

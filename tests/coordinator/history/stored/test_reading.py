@@ -9,8 +9,8 @@ import pytest
 
 from coordinator.cli.invoke import main
 from coordinator.history.stored.reading import LEVELS, TEXT_BYTES, read_bytes, read_json, read_toml
-from tests.command_line import Call
-from tests.support import run_scenario
+from tests.helpers.command_line import Call
+from tests.helpers.support import run_scenario
 
 SCENARIO = ["--topology", "hypercube:3", "--driver", "memory", "--collective"]
 

@@ -16,8 +16,8 @@ from coordinator.history.stored.version import is_readable, minor_version, requi
 from coordinator.reports.index_page import index_page
 from emunode import __version__
 from emunode.errors import ScenarioError
-from tests.annex_support import needs_every_annex
-from tests.command_line import Call
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.command_line import Call
 
 pytestmark = needs_every_annex  # every kind of stored thing
 

@@ -11,8 +11,8 @@ import pytest
 from coordinator.execution.verify import verify
 from coordinator.history.stored.left_behind import partial_of
 from coordinator.history.stored.writing import open_to_append, replace_file, replacing
-from tests.command_line import Call, fields
-from tests.support import run_and_draw
+from tests.helpers.command_line import Call, fields
+from tests.helpers.support import run_and_draw
 
 PRECIOUS = "a file of somebody else\n"
 

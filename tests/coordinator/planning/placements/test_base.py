@@ -13,8 +13,8 @@ from emunode.errors import ScenarioError
 from emunode.registry import recorded, register, withdraw
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.command_line import Call
-from tests.scenarios import Case
+from tests.helpers.command_line import Call
+from tests.helpers.scenarios import Case
 
 S4 = parse_topology("star:4")
 WITHOUT_FILE = [name for name in PLACEMENTS if name not in ("file", "table")]

@@ -8,7 +8,7 @@ from coordinator.planning.placements.base import place, rank_placement
 from coordinator.planning.plan import make_plan
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 S3 = parse_topology("star:3")
 ROWS = "123,1\n132,0\n213,1\n231,0\n312,1\n321,1\n"

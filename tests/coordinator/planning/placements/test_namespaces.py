@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from coordinator.planning.namespace import unavailable_reason
-from tests.annex_support import needs_every_annex
-from tests.cluster_support import needs
-from tests.command_line import run_process
-from tests.scenarios import Case
+from tests.helpers.annex_support import needs_every_annex
+from tests.helpers.cluster_support import needs
+from tests.helpers.command_line import run_process
+from tests.helpers.scenarios import Case
 
 PLACEMENTS = ("blocks", "round-robin")
 RUNS = """

@@ -19,8 +19,8 @@ from coordinator.theory.batch.engine import BatchOutcome, batch_engine_of
 from coordinator.theory.batch.point import PointEngine
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
-from tests.coordinator.theory.batch.support import run
-from tests.scenarios import Case
+from tests.helpers.batch_support import run
+from tests.helpers.scenarios import Case
 
 
 def broadcast(topology: str, algorithm: str, redundancy: int = 1) -> Plan:

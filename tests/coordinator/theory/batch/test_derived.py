@@ -9,7 +9,7 @@ from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.registry import parse_topology
-from tests.support import failures, run_scenario
+from tests.helpers.support import failures, run_scenario
 
 DERIVED = "the schedule without faults, followed under these faults"
 

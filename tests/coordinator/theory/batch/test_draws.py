@@ -14,7 +14,7 @@ from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.theory.batch.draws import BLOCK, Draws, combinations_of
 from emunode.errors import ScenarioError
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 SITES = FaultSites(Case("star:4 broadcast edt").plan.algorithm)
 

@@ -15,8 +15,8 @@ from coordinator.theory.dependence.bit_rows import unpacked
 from emunode.faults.byzantine import Byzantine
 from emunode.faults.effects import Alters, Interval, Stops
 from emunode.faults.kinds import FOREVER, Crash, Delay, Down
-from tests.coordinator.theory.batch.support import compare, run
-from tests.scenarios import Case
+from tests.helpers.batch_support import compare, run
+from tests.helpers.scenarios import Case
 
 ALWAYS = Interval(1, FOREVER + 1)
 

@@ -13,7 +13,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.net.wire import ROW
 from emunode.play import play
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 @pytest.mark.parametrize(

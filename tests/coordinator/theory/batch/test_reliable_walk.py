@@ -11,8 +11,8 @@ from coordinator.theory.batch.reliable_walk import why_not_followed
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.scenarios import Case
-from tests.support import failures, run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures, run_scenario
 
 Q2 = {"topology": "hypercube:2", "collective": "broadcast", "algorithm": "sbt", "reliable": True, "retransmit_after": 2}
 

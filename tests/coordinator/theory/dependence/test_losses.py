@@ -11,9 +11,9 @@ from coordinator.theory.dependence.losses import losses
 from coordinator.theory.dependence.outages import THROUGHOUT, Outages
 from emunode.algorithms.base import Algorithm, Dependence
 from emunode.faults.effects import ALWAYS, Interval, Place
-from tests.losses_by_structure import delivered
-from tests.recorded_runs import recorded
-from tests.scenarios import Case
+from tests.helpers.losses_by_structure import delivered
+from tests.helpers.recorded_runs import recorded
+from tests.helpers.scenarios import Case
 
 PROTOCOLS = ("fault=", "clock=", "reliable", "knowledge", "repair")
 FAULT_FREE = [line for each in recorded() if not any(word in (line := each["scenario"]) for word in PROTOCOLS)]

@@ -6,7 +6,7 @@ from coordinator.planning.plan import Plan
 from emunode.algorithms.base import Dependence
 from emunode.engine.known_paths import KnownPaths
 from tests.contract.cases import case_named
-from tests.paths_by_structure import paths_by_structure
+from tests.helpers.paths_by_structure import paths_by_structure
 
 
 def plan_with_copies(name: str, redundancy: int, messages: int) -> Plan:

@@ -2,7 +2,7 @@
 
 from coordinator.theory.dependence.schedule import BEGIN, due_messages, trace
 from emunode.algorithms.folding import FoldingSchedule
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 
 def test_a_fold_needs_the_partial_results_of_its_feeders() -> None:

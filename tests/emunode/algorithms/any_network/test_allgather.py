@@ -18,8 +18,8 @@ from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.any_network_support import connected_graphs, golden_network, network_of_graph
-from tests.support import examples, failures, golden_rows, run_scenario
+from tests.helpers.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.helpers.support import examples, failures, golden_rows, run_scenario
 
 CASES = golden_rows("any", "bfb")
 STEPS = golden_rows("any", "allgather-steps")

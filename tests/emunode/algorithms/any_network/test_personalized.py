@@ -15,8 +15,8 @@ from emunode.errors import ScenarioError
 from emunode.model import AUTOMATIC, UNLIMITED, Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.any_network_support import connected_graphs, golden_network, network_of_graph
-from tests.support import failures, golden_rows, run_scenario
+from tests.helpers.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.helpers.support import failures, golden_rows, run_scenario
 
 ALLTOALL = golden_rows("any", "alltoall")
 SCATTER = golden_rows("any", "scatter")

@@ -20,9 +20,9 @@ from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.any_network_support import connected_graphs, golden_network, network_of_graph
-from tests.scenarios import Case
-from tests.support import run_scenario
+from tests.helpers.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.helpers.scenarios import Case
+from tests.helpers.support import run_scenario
 
 NAMES = ("edge-disjoint-trees", "independent-trees", "arborescences")
 ENTRIES = [entry for entry in ALGORITHMS.values() if entry.__module__.endswith("tree_packings")]

@@ -16,8 +16,8 @@ from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.any_network_support import connected_graphs, golden_network, network_of_graph
-from tests.support import failures, golden_rows, run_scenario
+from tests.helpers.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.helpers.support import failures, golden_rows, run_scenario
 
 DISJOINT = golden_rows("any", "unicast-disjoint")
 STEPS = golden_rows("any", "unicast-steps")

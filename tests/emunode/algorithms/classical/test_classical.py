@@ -18,7 +18,7 @@ from emunode.model import Collective, CollectiveSpec, PortModel, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
-from tests.support import golden_rows, run_scenario
+from tests.helpers.support import golden_rows, run_scenario
 
 NAMES = {
     "binomial-broadcast": ("broadcast", "binomial"),

@@ -16,7 +16,7 @@ from emunode.engine.memory import MemoryEngine
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, Port, Rank, Segment
 from emunode.net.wire import ROW
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from tests.support import golden_rows, run_journal, run_scenario
+from tests.helpers.support import golden_rows, run_journal, run_scenario
 
 golden = partial(golden_rows, "ej")
 COMPLETE = ("three-phase", "two-phase", "dimension-wise")

@@ -8,7 +8,7 @@ import pytest
 
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from tests.support import failures, golden_rows, run_journal, run_scenario
+from tests.helpers.support import failures, golden_rows, run_journal, run_scenario
 
 golden = partial(golden_rows, "ej")
 NAMES = ("iterative", "improved")

@@ -13,7 +13,7 @@ from emunode.algorithms.eisenstein_jacobi.counts import StepCounts
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.base import levels
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 golden = partial(golden_rows, "ej")
 BY_NAME: dict[str, Callable[[EisensteinJacobi], StepCounts]] = {

@@ -6,7 +6,7 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Value
 from emunode.algorithms.registry import make_algorithm
 from emunode.model import CollectiveSpec
-from tests.hypercube_support import TREES, cube
+from tests.helpers.hypercube_support import TREES, cube
 
 Row = dict[str, str]
 SIZES = [2, 3, 4, 5, 6]

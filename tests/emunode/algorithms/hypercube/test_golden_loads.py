@@ -14,7 +14,7 @@ from tests.emunode.algorithms.hypercube.golden_support import (
     column,
     parts,
 )
-from tests.hypercube_support import PORTS, TREES, CubeRun, golden, play, spec
+from tests.helpers.hypercube_support import PORTS, TREES, CubeRun, golden, play, spec
 
 SCATTERS = {
     "SBT-gray-postorder": "sbt-postorder",

@@ -15,7 +15,7 @@ from tests.emunode.algorithms.hypercube.golden_support import (
     claimed,
     column,
 )
-from tests.hypercube_support import PORTS, golden, play, spec
+from tests.helpers.hypercube_support import PORTS, golden, play, spec
 
 
 @pytest.mark.parametrize("n", SIZES)

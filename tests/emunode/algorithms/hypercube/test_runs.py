@@ -11,8 +11,8 @@ from emunode.algorithms.hypercube.costs import CycleForm
 from emunode.algorithms.hypercube.schedule import CubeRouting
 from emunode.algorithms.registry import make_algorithm, registered
 from emunode.model import Collective, PortModel
-from tests.hypercube_support import cube, golden, spec
-from tests.scenarios import Case
+from tests.helpers.hypercube_support import cube, golden, spec
+from tests.helpers.scenarios import Case
 
 ALGORITHMS = [entry for _, entry in registered() if entry.family == "hypercube"]
 PAIRS = [(entry.collective, entry.name, ports) for entry in ALGORITHMS for ports in entry.port_models]

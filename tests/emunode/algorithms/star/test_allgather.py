@@ -11,7 +11,7 @@ from emunode.algorithms.star.bounds import total_distance, unit_bounds
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, PortModel
 from emunode.topologies.star import StarGraph
-from tests.support import failures, golden_rows, run_journal, run_scenario
+from tests.helpers.support import failures, golden_rows, run_journal, run_scenario
 
 golden = partial(golden_rows, "star")
 NAMES = {

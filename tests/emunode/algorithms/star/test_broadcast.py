@@ -11,7 +11,7 @@ from emunode.algorithms.star.bounds import MULTIPLE
 from emunode.algorithms.star.multiple_trees import CongestionTwoBroadcast, GreedyBroadcast
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.star import StarGraph
-from tests.support import failures, golden_rows, run_journal, run_scenario
+from tests.helpers.support import failures, golden_rows, run_journal, run_scenario
 
 golden = partial(golden_rows, "star")
 SOURCES = {3: "213", 4: "3142", 5: "53142", 6: "261543", 7: "7162534"}

@@ -12,7 +12,7 @@ from emunode.algorithms.routed_collective import RoutedCollective
 from emunode.algorithms.star.bounds import total_distance
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank
 from emunode.topologies.star import StarGraph
-from tests.support import failures, golden_rows, run_journal, run_scenario
+from tests.helpers.support import failures, golden_rows, run_journal, run_scenario
 
 golden = partial(golden_rows, "star")
 TREES = ("balanced-tree", "near-balanced-tree", "replicated-balanced-tree")

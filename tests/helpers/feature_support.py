@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.command_line import fields
+from tests.helpers.command_line import fields
 
 Values = dict[str, Any]
 CUBE: Final[Values] = fields("hypercube:3 broadcast sbt")

@@ -4,7 +4,7 @@ The DevTools protocol on two pipes (`--remote-debugging-pipe`: file descriptors 
 needs no port, no websocket and no driver program. Every call has a deadline. Leaving the context closes the browser and
 removes its profile.
 
-    python -m tests.browser report.html ..      # print the size of each page and the time it takes to load and paint
+    python -m tests.helpers.browser report.html ..      # print the size of each page and the time it takes to load and paint
 """
 
 import fcntl

@@ -9,7 +9,7 @@ import polars as pl
 
 from emunode.model import ALL_RANKS
 from emunode.topologies.registry import parse_topology
-from tests.browser import Browser
+from tests.helpers.browser import Browser
 
 TABLES = """
 [...document.querySelectorAll("#node table")].map((table) => [table.caption.textContent,

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from tests.command_line import SECONDS, Running, free_port
+from tests.helpers.command_line import SECONDS, Running, free_port
 
 INDEX_PATH: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 KNOWN: Final = {"Secret": "v1", "Service": "v1", "Job": "batch/v1"}

@@ -9,7 +9,7 @@ from emunode.algorithms.conformance import Transmission, check_claims, execute, 
 from emunode.algorithms.registry import make_algorithm
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.hypercube import Hypercube
-from tests.support import golden_rows
+from tests.helpers.support import golden_rows
 
 golden = partial(golden_rows, "hypercube")
 

@@ -5,7 +5,7 @@ import polars as pl
 from coordinator.history.journal import COLUMNS, OUTCOMES
 from coordinator.results.metrics import Measurement, measure
 from emunode.model import ALL_RANKS
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 Row = tuple[int, int, int, int, int, int, int, int, int, str]
 """step, sender, port, receiver, origin, target, tree, segment, bytes, outcome"""

@@ -23,8 +23,9 @@ from emunode.engine.rank_set import AlteredCopy
 from emunode.play import play
 from emunode.plugins import LOADED
 from emunode.registry import withdraw
+from tests.helpers.warm_programs import ROOT
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = ROOT / "tests" / "golden"
 REPEATABLE_EXAMPLES = 40
 """The number of Hypothesis examples of a property with `--all`, where a test does not state another."""
 needs_png = pytest.mark.skipif(

@@ -1,8 +1,8 @@
 """Recorded runs: hash, verdict and claims of scenarios that use all algorithms, kinds of fault, clocks and protocols.
 
-A refactoring changes none of them. `python -m tests.recorded_runs` runs all scenarios, prints all differences, and adds new
-scenarios to `tests/golden/recorded_runs.jsonl`. It changes the hash of a journal only if a news fragment in `changes/` says
-that the journal hash changes: a hash is a promise within a minor version.
+A refactoring changes none of them. `python -m tests.helpers.recorded_runs` runs all scenarios, prints all differences, and
+adds new scenarios to `tests/golden/recorded_runs.jsonl`. It changes the hash of a journal only if a news fragment in
+`changes/` says that the journal hash changes: a hash is a promise within a minor version.
 """
 
 import json
@@ -22,9 +22,9 @@ from emunode.faults.kinds import KINDS, NodeFault, value_names
 from emunode.model import Collective
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.command_line import ROOT
-from tests.scenarios import Case
-from tests.support import GOLDEN
+from tests.helpers.command_line import ROOT
+from tests.helpers.scenarios import Case
+from tests.helpers.support import GOLDEN
 
 FILE: Final = GOLDEN / "recorded_runs.jsonl"
 NETWORKS: Final = ("star:4", "hypercube:3", "ej:2+3", "ej:1+2^2", "torus:3x4", "complete:8", "fat-tree:4")

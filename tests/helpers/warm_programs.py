@@ -4,8 +4,9 @@
 happens before or during imports differs from a fresh interpreter: tests of imports, of limits that a shell sets, of options
 of the interpreter and of signals at the start of a program use fresh processes.
 
-`python -m tests.warm_programs SOCKET` serves requests until its standard input ends. A request is a line of JSON with the
-open files of the new process; the answer is a line with the number of the process, and one with its status at its end.
+`python -m tests.helpers.warm_programs SOCKET` serves requests until its standard input ends. A request is a line of JSON
+with the open files of the new process; the answer is a line with the number of the process, and one with its status at
+its end.
 """
 
 import gc
@@ -28,7 +29,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("coordinator", "emunode")
 START_SECONDS = 240.0
 TEMPORARY = tempfile.gettempdir()  # a test names another one
@@ -188,7 +189,7 @@ def become(request: Mapping[str, object], streams: Sequence[int]) -> NoReturn:
 def server() -> str:
     """Return the path of the socket of this process's server; the first call starts the server."""
     path = Path(tempfile.mkdtemp(prefix="testbench-warm-", dir=TEMPORARY)) / "socket"
-    command = [sys.executable, "-m", "tests.warm_programs", str(path)]
+    command = [sys.executable, "-m", "tests.helpers.warm_programs", str(path)]
     # It ends when its standard input does, so with this process.
     process = subprocess.Popen(
         command,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from tests.scenarios import Case
+from tests.helpers.scenarios import Case
 
 LINE = "star:4 broadcast edt redundancy=3"
 EARLY, LATE = "crash:2134@2", "crash:3214@4"

@@ -23,8 +23,8 @@ from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.registry import parse_topology
-from tests.command_line import fields
-from tests.support import run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_scenario
 
 ABBREVIATIONS = {"x": "redundancy"}
 

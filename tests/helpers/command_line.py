@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
-from tests.warm_programs import WarmProcess, can_be_warm
+from tests.helpers.warm_programs import WarmProcess, can_be_warm
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).parents[2]
 SECONDS = float(os.environ.get("TESTBENCH_TEST_SECONDS", "240"))
 """Deadline for anything that takes a moment, on however busy a machine."""
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.command_line import ROOT, free_port
+from tests.helpers.command_line import ROOT, free_port
 
 SLURM: Final = """\
 ClusterName=testbench

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from coordinator.reports.interactive.packing import unpack
-from tests.command_line import fields, flags
-from tests.support import run_and_draw
+from tests.helpers.command_line import fields, flags
+from tests.helpers.support import run_and_draw
 
 STAR4 = "star:4 broadcast greedy-tree source=1234"
 CRASHED = "star:5 broadcast greedy-tree source=12345 fault=crash:21345@2"

@@ -9,7 +9,7 @@ import networkx as nx
 
 from emunode.topologies.table import TableTopology
 from emunode.trees.any_network.checks import NO_PARENT
-from tests.support import GOLDEN
+from tests.helpers.support import GOLDEN
 
 
 @cache
