@@ -227,12 +227,3 @@ def test_the_command_says_which_rule_waits_for_what(call: Call) -> None:
     done = call(f"{command} --fault down:000>001@1 --heal-at 5")
     words = " ".join(done.out.split())
     assert "waiting: 001, 011, 101, 111 (rule sbt) for segment 0 of 000: 000 gave it up after 2 attempts" in words
-
-
-def test_every_driver_ends_the_faults_alike(call: Call) -> None:
-    command = (
-        "run --topology hypercube:3 --collective broadcast --algorithm sbt --reliable --fault crash:001@1 --heal-at 5"
-    )
-    here, there = (call(f"{command} --driver {driver} --json").data for driver in ("memory", "local"))
-    assert here["journal_hash"] == there["journal_hash"]
-    assert here["faults"] == there["faults"] == ["crash:001@1", "recover:001@5"]

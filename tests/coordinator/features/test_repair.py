@@ -202,22 +202,6 @@ def test_requests_to_suspected_neighbours_have_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        REPAIR | {"fault": ["crash:001@2"], "messages": 3, "fault_knowledge": "detect:2", "ranks_per_host": 4},
-        STAR | {"repair": "switch-tree", "fault": ["crash:2134@1", "down:1234~3214@2"]},
-        DENSE | {"repair": "edges", "fault": ["crash:1,0@1", "crash:0,1@1"]},
-    ],
-)
-def test_repairs_have_one_history_over_tcp(values: Values) -> None:
-    over_tcp = run_scenario(**values, driver="local")
-    assert over_tcp.verdict is Verdict.HOLDS
-    assert over_tcp.summary["replay_mismatches"] == 0
-    memory = run_scenario(**{name: value for name, value in values.items() if name != "ranks_per_host"})
-    assert over_tcp.summary["journal_hash"] == memory.summary["journal_hash"]
-
-
-@pytest.mark.parametrize(
     "more", [{}, {"clock": "timed", "startup": "2ms", "per_byte": "10us", "fault": ["crash:001@3ms"]}]
 )
 def test_a_killed_process_is_repaired_around(more: Values) -> None:

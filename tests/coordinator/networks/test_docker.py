@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import StringIO
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,7 +32,7 @@ from emunode import __version__
 from emunode.errors import RunError
 from tests.helpers.command_line import ROOT, SECONDS, Call, Ended, Start, command, fields, flags, run_process
 from tests.helpers.scenarios import Case
-from tests.helpers.support import loaded, run_scenario
+from tests.helpers.support import golden_rows, loaded, run_scenario
 
 Test = TypeVar("Test", bound=Callable[..., None])
 IMAGE = f"collective-testbench:{__version__}"
@@ -101,22 +102,11 @@ def needs_images(test: Test) -> Test:
 
 @needs_images
 @pytest.mark.parametrize(
-    "more",
-    [
-        {"ranks_per_host": 1, "fault": ["crash:213@2", "recover:213@4", "crash:321@2"], "messages": 9},
-        {"hang_by": "pause", "fault": ["hang:213@2-3"]},
-        {"hang_by": "disconnect", "fault": ["hang:213@2-3"]},
-    ],
-    ids=[
-        "two crashed containers, of which one is restarted",
-        "paused container",
-        "container off the network",
-    ],
+    "row", [row for row in golden_rows("", "histories") if "docker" in row["places"]], ids=itemgetter("name")
 )
-def test_containers_have_the_history_of_memory(more: dict[str, object], tmp_path: Path) -> None:
+def test_containers_have_the_history_of_memory(row: dict[str, str]) -> None:
     # six nodes of S_3 need no more containers than a busy engine starts in a moment
-    contained = run_scenario(tmp_path / "docker", **ON_DOCKER | more)
-    memory = run_scenario(tmp_path / "memory", **FLOOD | {**more, "ranks_per_host": "auto", "hang_by": "pause"})
+    memory, contained = Case(row["scenario"]), Case(f"{row['scenario']} {row['places']}")
     assert contained.summary["journal_hash"] == memory.summary["journal_hash"]
     assert contained.summary["verdict"] == memory.summary["verdict"]
     assert contained.summary["hosts"] == 6

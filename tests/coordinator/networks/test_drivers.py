@@ -1,12 +1,9 @@
-"""Conformance of the drivers: a scenario has the same history on each, byte for byte."""
+"""What hosts do for a history that is the same on each driver: restarts, resets, time limits, and any small scenario."""
 
 import sys
 import time
 from collections import Counter
-from functools import cache
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -14,169 +11,30 @@ import trio
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from coordinator.annexes import merged
-from coordinator.execution.sinks import FinishedRun
 from coordinator.networks.base import MemoryNetwork, Network
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.planning.plan import Plan
-from coordinator.results.host_traffic import HOST_TRAFFIC
-from coordinator.scenario.drivers import DRIVERS
 from emunode.algorithms.flooding import Flood
 from emunode.errors import RuleError, ScenarioError
 from emunode.net.wire import ROW
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
+from tests.contract.test_one_history import facts
 from tests.helpers.command_line import SECONDS, fields, wait_until
 from tests.helpers.scenarios import Case
-from tests.helpers.support import examples, run_scenario, same_tables
+from tests.helpers.support import examples, golden_rows, run_scenario, same_tables
 
 Values = dict[str, object]
 
-OF_THE_DRIVER = {"driver", "hosts", "wall_seconds", "setup_seconds", "links_opened", "replay_mismatches", *HOST_TRAFFIC}
-"""Keys of a summary that may differ between drivers; only histories of hosts are replayed."""
-TESTED_ELSEWHERE = {
-    "docker": "test_docker.py",
-    "join": "test_join.py",
-}
-"""Drivers whose hosts this process cannot start."""
-
-BROADCASTS = {
-    "star": "star:4 broadcast greedy-tree source=3142",
-    "star one-port": "star:4 broadcast greedy-tree port_model=one-port segments=3",
-    "star with crashes": "star:4 broadcast flood messages=4 fault=crash:4231@2 fault=crash:2134@3 fault=crash:1243@3",
-    "star one-port with crashes": (
-        "star:4 broadcast bfs-tree port_model=one-port messages=2 fault=crash:3214@4 fault=crash:4321@1"
-    ),
-    "hypercube": "hypercube:4 broadcast sbt source=0110 messages=3 message_bytes=5000",
-    "hypercube exchange": "hypercube:4 broadcast sbt port_model=exchange segments=2",
-    "hypercube with crashes": "hypercube:4 broadcast sbt messages=2 fault=crash:0100@2 fault=crash:1111@4",
-    "hypercube send-or-receive with a crash": (
-        "hypercube:4 broadcast sbt port_model=send-or-receive fault=crash:0010@3"
-    ),
-    "ej": "ej:2+3 broadcast improved source=-1,1 seed=5",
-    "ej one-port": "ej:2+3 broadcast improved port_model=one-port",
-    "ej with crashes": "ej:2+3 broadcast flood segments=3 fault=crash:1,0@1 fault=crash:0,1@3",
-    "ej one-port with a crash": "ej:2+3 broadcast bfs-tree port_model=one-port fault=crash:-1,0@3",
-}
-ENDS = {
-    "the source crashes": "star:3 broadcast flood messages=3 fault=crash:123@2",
-    "the source crashes first": "star:3 broadcast flood fault=crash:123@1",
-    "all nodes crash": (
-        "star:3 broadcast flood fault=crash:123@2 fault=crash:213@2 fault=crash:132@2 "
-        "fault=crash:321@2 fault=crash:312@2 fault=crash:231@2"
-    ),
-    "a crash after the end": "star:3 broadcast flood fault=crash:321@50",
-    "a step limit": "star:3 broadcast flood messages=9 step_limit=4",
-}
-OTHERS = {
-    "a tree around known faults": (
-        "hypercube:3 broadcast bfs-tree fault=crash:001@1 fault=down:000>010@1 fault_knowledge=all"
-    ),
-    "reduce": "star:4 reduce greedy-tree segments=2",
-    "reduce with a crash": "star:4 reduce greedy-tree fault=crash:3214@2",
-    "scatter": "star:4 scatter balanced-tree source=4321",
-    "gather": "star:4 gather balanced-tree",
-    "allgather": "star:4 allgather rotated-trees",
-    "colluding nodes": "star:4 broadcast edt redundancy=3 fault=collude:2134 fault=collude:3214 fault=equivocate:4231",
-    "reliable links": (
-        "hypercube:3 broadcast sbt reliable=true messages=3 fault=loss:000~001:0.5 fault=crash:110@2 attempts=3"
-    ),
-    "reliable links over one port": "star:4 reduce greedy-tree port_model=one-port reliable=true fault=loss:1234~2134:0.5",
-    "repair": (
-        "hypercube:3 broadcast sbt repair=next-port messages=4 fault=crash:001@2 fault=recover:001@7 fault=hang:010@3-5 "
-        "fault=loss:000~100:0.5"
-    ),
-    "requests until faults are over": "hypercube:3 broadcast sbt repair=next-port heal_at=15 seed=5 fault=loss:*:0.6",
-    "agreement and repetition": (
-        "hypercube:3 broadcast sbt fault=crash:001@2 fault=hang:110@3-4 fault=down:000~010@5 fault_knowledge=detect:1 "
-        "on_failure=shrink"
-    ),
-    "alltoall with a crash": "star:4 alltoall list-schedule fault=crash:4123@5",
-    "alltoall in full packets": "star:4 alltoall bfs-tree link_capacity=unlimited fault=crash:4123@2",
-}
-FAULTS = {
-    "hang": "hang:213@2-4 hang:321@3-3",
-    "hang permanently": "hang:213@3",
-    "hang, and crash meanwhile": "hang:213@2-6 crash:213@4",
-    "the source hangs": "hang:123@2-4",
-    "recover": "crash:213@2 recover:213@5",
-    "the source recovers": "crash:123@2 recover:123@9",
-    "recover twice": "crash:213@2 recover:213@4 crash:213@5 recover:213@7 crash:321@3 recover:321@7",
-    "recover where packets are counted": "drop:213>123:3@1 crash:213@2 recover:213@4",
-    "recover beside one that hangs": "hang:213@2-6 crash:123@3 recover:123@5",
-    "down": "down:123~213@2",
-    "down and up": "down:123~213@2 up:123~213@4 down:321~123@1-3",
-    "down one way": "down:123>213@2 down:321>123@1 up:321>123@3",
-    "down beside one that hangs": "hang:213@2-6 down:213~123@3-4",
-    "loss": "loss:123~213:0.5 loss:213>312:1@2-3",
-    "corrupt": "corrupt:123>213:0.5 corrupt:312~213:1@2",
-    "duplicate": "duplicate:123~213:0.5 duplicate:123~213:1@3",
-    "delay": "delay:123>213:2 delay:213~312:1@3-5",
-    "drop": "drop:123>213:2 drop:123>213:1@4",
-    "byzantine": "byzantine:213 byzantine:321@3-4",
-    "strategies": "equivocate:213 selective:321:0.5 silent-ports:132:0.5@2-5 silent-segments:312:0.5 silent:231@4",
-    "all at once": "delay:123~213:1 duplicate:123~213:0.5 loss:123~213:0.3 byzantine:213 crash:321@4",
-    "known to neighbours": "crash:213@2 recover:213@4 down:123>321@3 hang:132@3-4",
-    "detected": "crash:213@2 recover:213@6 hang:132@3-7 down:123>321@3 loss:231~321:0.5",
-}
-"""Of a flood on S_3."""
-OF_FAULTS = fields("star:3 broadcast flood messages=12")
-SCENARIOS = {name: fields(values) for name, values in (BROADCASTS | ENDS | OTHERS).items()} | {
-    name: OF_FAULTS | {"fault": faults.split(), "seed": seed} for seed, (name, faults) in enumerate(FAULTS.items())
-}
-SCENARIOS["known to neighbours"]["fault_knowledge"] = "neighbours"
-SCENARIOS["detected"] |= {"fault_knowledge": "detect:2:doubling", "reliable": True}
-MEMORY: Values = {"driver": "memory"}
-
-
-def facts(result: FinishedRun) -> Values:
-    """Return the summary of what happened, without what depends on the driver."""
-    assert result.summary.get("replay_mismatches", 0) == 0
-    kept = {key: value for key, value in result.summary.items() if key not in OF_THE_DRIVER}
-    claims: Any = kept["claims"]
-    return kept | {"claims": [claim for claim in claims if claim["name"] not in OF_THE_DRIVER]}
-
-
-@cache
-def in_memory(name: str) -> Values:
-    """Return the same run in memory."""
-    return facts(run_scenario(None, **SCENARIOS[name]))
+SCENARIOS = {row["name"]: fields(row["scenario"]) for row in golden_rows("", "histories")}
+FAULTS = [row["name"] for row in golden_rows("", "histories", kind="fault")]
 
 
 def placed(values: Values, hosts: int | None) -> Values:
     """Return a scenario on this number of local hosts; None: one process per rank."""
     order = parse_topology(str(values["topology"])).order
     return values | {"driver": "local", "ranks_per_host": -(-order // hosts) if hosts else 1}
-
-
-# --- conformance -----------------------------------------------------------------------------------------------------
-
-
-def test_every_driver_is_tested() -> None:
-    assert set(DRIVERS) == {"memory", "local", *TESTED_ELSEWHERE, *merged("drivers")}
-    assert all((Path(__file__).parent / name).exists() for name in TESTED_ELSEWHERE.values())
-
-
-@pytest.mark.exhaustive(one_in=8)
-@pytest.mark.parametrize(
-    ("name", "hosts"),
-    [
-        *((name, hosts) for turn, name in enumerate(BROADCASTS) for hosts in ((1, 4, None) * 2)[turn % 3 :][:2]),
-        *product(ENDS, (1, None)),
-        *product(OTHERS, (4,)),
-        *product(("all at once", "hang, and crash meanwhile"), (None,)),
-        *product((name for name in FAULTS if "recover" in name), (None,)),
-        ("reliable links", None),
-        *product(("detected",), (2, None)),
-    ],
-)
-def test_local_hosts_have_the_history_of_memory(name: str, hosts: int | None) -> None:
-    result = run_scenario(None, **placed(SCENARIOS[name], hosts))
-    topology = parse_topology(str(SCENARIOS[name]["topology"]))
-    assert facts(result) == in_memory(name)
-    assert result.summary["hosts"] == (hosts or topology.order)
-    assert result.summary["links_opened"] == topology.link_count
 
 
 async def test_a_node_that_recovers_is_another_process() -> None:
@@ -253,9 +111,9 @@ async def history(network: Network, plan: Plan) -> list[bytes]:
 async def test_a_network_can_be_reset_for_every_fault(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All kinds, one after the other, on a network that stays up, except those that kill a process."""
     plans = {
-        name: tuple(Case(values).plan for values in (placed(SCENARIOS[name], hosts), SCENARIOS[name] | MEMORY))
+        name: tuple(Case(values).plan for values in (placed(SCENARIOS[name], hosts), SCENARIOS[name]))
         for name in FAULTS
-        if hosts != 6 or "crash:" not in FAULTS[name] or "recover" in name
+        if hosts != 6 or "crash:" not in str(SCENARIOS[name]["fault"]) or "recover" in name
     }
     stopped: list[str] = []
     pause = LocalLaunch.pause
@@ -290,11 +148,6 @@ def test_tables_are_equal(tmp_path: Path) -> None:
     other = run_scenario(tmp_path / "other", **values | {"driver": "local"})
     assert same_tables(one, other)
     assert (one.path / "faults.json").read_bytes() == (other.path / "faults.json").read_bytes()
-
-
-def test_histories_differ_where_scenarios_do() -> None:
-    hashes = [in_memory(name)["journal_hash"] for name in BROADCASTS]
-    assert len(set(hashes)) == len(hashes)
 
 
 @pytest.mark.parametrize("driver", ["local", "memory"])

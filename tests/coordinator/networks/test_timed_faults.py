@@ -7,76 +7,15 @@ import pytest
 
 from coordinator.execution.verify import verify
 from tests.helpers.command_line import fields
-from tests.helpers.support import failures, run_scenario, same_tables
+from tests.helpers.support import failures, run_scenario
 
 Values = dict[str, object]
 TIMED: Values = {"clock": "timed", "startup": "20ms", "per_byte": "0s"}
-NEVER_TOO_LATE: Values = {"lateness_limit": 1.0, "worst_lateness_limit": 1e9}
 CUBE = "hypercube:3 broadcast sbt"
 
 
 def cube(*faults: str, **more: object) -> Values:
     return fields(CUBE, fault=faults) | TIMED | more
-
-
-EVERYTHING = [
-    cube("crash:001@30ms"),
-    cube("slow:001:3", "drop:001>011:1", "jitter:*:0.2", "drift:011:-0.5"),
-    cube("hang:100@30ms-45ms", "crash:001@25ms", "recover:001@61ms", segments=4),
-    cube("duplicate:*:0.5", "delay:000>010:2", "down:001~101@35ms-50ms", segments=3, port_model="one-port"),
-    fields("star:4 broadcast edt redundancy=3", fault=["byzantine:2134", "corrupt:*:0.2", "loss:*:0.1"]) | TIMED,
-    fields("star:3 allgather hamiltonian-cycle port_model=one-port", fault=["crash:213@45ms", "slow:321:2"]) | TIMED,
-    fields("ej:1+2 broadcast flood", fault=["crash:1,0@10ms"], fault_knowledge="neighbours") | TIMED,
-    cube("loss:*:0.3", "crash:011@70ms", "duplicate:000>010:0.5", reliable=True, attempts=3, retransmit_after="50ms"),
-    fields("ej:1+2 reduce bfs-tree reliable=true window=2 back_off=true port_model=one-port")
-    | TIMED
-    | {"fault": ["jitter:*:0.3", "drop:1,0~0,0:1", "drift:1,0:0.25", "delay:0,1>0,0:1"], "retransmit_after": "90ms"},
-    cube(
-        *("crash:001@65ms", "recover:001@190ms", "slow:010:3", "hang:100@30ms-95ms", "loss:*:0.1"),
-        reliable=True,
-        fault_knowledge="detect:2:doubling",
-        keep_alive="45ms",
-        per_byte="50us",
-        segments=3,
-    ),
-    cube("crash:001@50ms", fault_knowledge="detect:1", keep_alive="90ms", segments=4, port_model="one-port"),
-    fields("hypercube:3 broadcast flood segments=3 message_bytes=11")
-    | TIMED
-    | {"per_byte": "1ms", "fault": ["slow:000~001:3", "jitter:*:0.5", "hang:010@60ms-95ms", "delay:000>100:1"]},
-    fields("mesh:2x3 allgather bfb", fault=["slow:0,1:4", "crash:1,2@45ms", "recover:1,2@90ms"]) | TIMED,
-    *(
-        cube("crash:001@30ms", "crash:110@290ms", fault_knowledge="detect:2", keep_alive="110ms", on_failure=mode)
-        for mode in ("agree", "shrink")
-    ),
-]
-
-
-@pytest.mark.exhaustive(one_in=5)
-@pytest.mark.parametrize(("number", "per_host"), list(enumerate((1, 4, 1, 3, 8, 1, 2, 1, 4, 1, 3, 1, 2, 1, 1))))
-def test_hosts_have_the_history_of_memory(number: int, per_host: int, tmp_path: Path) -> None:
-    """Whatever the machine does: all that it may be is late."""
-    values = EVERYTHING[number]
-    memory = run_scenario(tmp_path / "memory", **values)
-    local = run_scenario(tmp_path / "local", **values, **NEVER_TOO_LATE, driver="local", ranks_per_host=per_host)
-    assert same_tables(memory, local)
-    assert local.summary["journal_hash"] == memory.summary["journal_hash"]
-    assert local.summary["illegal_hops"] == local.summary["early_hops"] == 0
-    # A run that was far too late is not replayed.
-    assert local.summary.get("replay_mismatches", 0) == 0
-    intended = ["step", "sender", "port", "receiver", "bytes", "start", "end"]
-    one, other = (pl.read_parquet(result.path / "timeline.parquet") for result in (memory, local))
-    assert one.select(intended).equals(other.select(intended))
-    assert other["started"].null_count() == 0
-    assert other["ended"].is_null().equals(other["end"].is_null())
-    assert "late" in str(local.summary["undecided_because"]) or failures(memory) == failures(local)
-
-
-@pytest.mark.exhaustive(one_in=4)
-@pytest.mark.parametrize("number", range(len(EVERYTHING)))
-def test_a_stored_run_verifies(number: int, tmp_path: Path) -> None:
-    result = run_scenario(tmp_path / "run", **EVERYTHING[number])
-    assert not failures(result) or result.exit_status == 3
-    assert verify(result.path).findings == []
 
 
 @pytest.mark.parametrize(
