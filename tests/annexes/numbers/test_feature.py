@@ -2,15 +2,12 @@
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import coordinator
 from coordinator.annexes.numbers import feature as numbers
-from coordinator.annexes.numbers.probe import probed_tree
-from coordinator.annexes.numbers.tables import addition_table
 from coordinator.execution.verify import verify
 from emunode.annexes.numbers.float_types import FLOAT32
 from emunode.errors import ScenarioError
@@ -101,26 +98,6 @@ def test_reduce_and_reduce_scatter_have_one_row() -> None:
     results = scattered.run.conclusion.results
     assert results is not None
     np.testing.assert_array_equal(results.numbers, [reduced("linear", 6, FLOAT32, Rounding.EACH)])
-
-
-def test_a_probe_reads_the_trees_of_the_timetable() -> None:
-    for line in ("star:3 allreduce bfs-tree", "ring:5 allreduce ring port_model=one-port", "star:4 allreduce edt"):
-        case = Case(f"{line} values=probe")
-        results = case.run.conclusion.results
-        assert results is not None
-        ranks = range(case.plan.topology.order)
-        pairs = len(ranks) * (len(ranks) - 1) // 2
-        for row in additions_of(case):
-            segment = results.numbers[row["rank"]][row["place"] : row["place"] + pairs]
-            assert probed_tree(segment, FLOAT32, Rounding.EACH, ranks).canonical == row["tree"]
-
-
-def additions_of(case: Case) -> list[dict[str, Any]]:
-    payloads = case.plan.algorithm.payloads
-    rows = addition_table(case.plan.algorithm).to_dicts()
-    for row in rows:
-        row["place"] = payloads.place(row["owner"], row["segment"]).start  # type: ignore[attr-defined]
-    return rows
 
 
 FIXED = (
@@ -250,13 +227,6 @@ def test_lost_contributions_are_not_judged_by_their_bits() -> None:
     assert not names & {"distinct_results", "worst_error_units"}
     assert lost.summary["missing_elements"] > 0
     assert "worst_error_units" not in lost.summary
-
-
-def test_repeated_sends_change_no_bit() -> None:
-    plain = Case("hypercube:3 reduce sbt values=float32 seed=1")
-    lossy = plain.but("loss:000~001:0.5", reliable=True)
-    assert lossy.summary["retransmissions"] > 0
-    assert lossy.summary["results_hash"] == plain.summary["results_hash"]
 
 
 def test_large_runs_are_not_certified(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,20 +50,6 @@ def test_a_port_is_suspected_k_intervals_after_the_last_sign(
     assert detector.suspected
 
 
-@pytest.mark.parametrize(("first", "factor", "mistakes"), [(2, 3, 1), (2, 4, 1), (2, 9, 3), (1, 2, 1), (3, 3, 0)])
-def test_doubling_is_wrong_about_a_slow_neighbour_only_so_often(first: int, factor: int, mistakes: int) -> None:
-    """ceil(log2(f / k0)) false suspicions of a neighbour that gives a sign every f intervals, then none."""
-    detector, found = PortDetector(Detection(first, doubling=True), 0), 0
-    for moment in range(1, 60 * factor):
-        before = detector.suspected
-        # What is heard at one moment counts before the deadlines of that moment.
-        if moment % factor == 0:
-            detector.heard(moment)
-        detector.check(moment, 1)
-        found += detector.suspected and not before
-    assert found == mistakes
-
-
 # --- lock-step -------------------------------------------------------------------------------------------------------
 
 
