@@ -15,7 +15,6 @@ from typing import Final
 import pytest
 
 from emunode.faults.kinds import Fault
-from tests.helpers.annex_support import needs_every_annex
 from tests.helpers.command_line import ROOT
 
 
@@ -193,9 +192,6 @@ ONLY_IN_SHELLS: Final = {
 }  # fmt: skip
 
 ONLY_IN_ONE_MODULE: Final = {"docker": "coordinator.networks.launchers.docker", "msgpack": "emunode.net.wire"}
-NAME_KINDS: Final = ("coordinator.annexes.proofs.checker.paths",)
-"""The modules outside `emunode.faults` that name kinds of fault: the checker of certificates alone. It shares no code with
-what made them, and so has a list of its own of what each kind does. All others ask for effects."""
 KINDS_OF_FAULT: Final = frozenset(kind.__name__ for kind in _below(Fault)) - {"NodeFault", "LinkFault"}
 NEVER_IN_EMUNODE: Final = {"cyclopts", "jinja2", "plotly", "polars", "pydantic", "rich"}
 UNSEEDED: Final = {"random.Random()", "random.Random(None)", "Random()", "Random(None)"}
@@ -287,7 +283,7 @@ def judge(module: str, name: str) -> Iterator[str]:
         yield f"imports {name}, which only {ONLY_IN_ONE_MODULE[top]} may"
     of_faults, _, kind = name.rpartition(".")
     names_kind = of_faults.startswith("emunode.faults.") and kind in KINDS_OF_FAULT
-    if names_kind and own != "emunode.faults" and module not in NAME_KINDS:
+    if names_kind and own != "emunode.faults":
         yield f"imports {name}, a kind of fault: ask the fault for its effects"
     # Real numbers need arrays; a host that has none of them does without the time that this import takes.
     if top == "numpy" and own.startswith("emunode") and own != "emunode.annexes.numbers":
@@ -344,14 +340,6 @@ def test_no_two_modules_import_each_other() -> None:
     sources = {name: path.read_text(encoding="utf-8") for name, path in modules()}
     assert circles(sources) == []
     assert circles({"a": "from b import c", "b": "import a", "d": "import b"}) == [("a", "b")]
-
-
-@needs_every_annex
-def test_modules_that_name_kinds_of_fault_still_do() -> None:
-    """A module that asks for effects by now leaves the list."""
-    sources = {name: path.read_text(encoding="utf-8") for name, path in modules() if name in NAME_KINDS}
-    named = {name: {each.rpartition(".")[2] for each in read(text)[0]} for name, text in sources.items()}
-    assert [name for name in NAME_KINDS if KINDS_OF_FAULT.isdisjoint(named.get(name, set()))] == []
 
 
 def test_nothing_lies_flat_in_the_coordinator() -> None:

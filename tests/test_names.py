@@ -86,7 +86,9 @@ class Definition(NamedTuple):
 @cache
 def sources() -> Mapping[str, str]:
     """Return the text of every module of both packages."""
+    # The checkers of archives are programs of one file each: their names are their own.
     paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    paths = [path for path in paths if "checkers" not in path.parts]
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
 
 

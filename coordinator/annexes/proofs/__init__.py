@@ -21,7 +21,7 @@ def register() -> Annex:
             "certify": "coordinator.annexes.proofs.api:certify",
         },
         calls={
-            "the check of a certificate": "coordinator.annexes.proofs.checker.check:verify_certificate",
+            "the check of a certificate": "coordinator.annexes.proofs.verify_certificate:verify_certificate",
             "the archive of a run": "coordinator.annexes.proofs.archive:pack_run",
         },
     )

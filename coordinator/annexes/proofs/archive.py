@@ -1,6 +1,6 @@
 """Archives of runs: one file with everything that somebody else needs to judge a run, as text.
 
-The format is described in docs/extend/checker.md, and read by docs/checkers/check_run.py, a program that shares no code
+The format is described in docs/extend/checker.md, and read by `checkers/check_run.py`, a program that shares no code
 with this package. An archive states what a checker cannot know without the algorithm: predictions, the shape of the
 messages of the collective, and the effects of faults on single packets as far as they were drawn at random.
 """

@@ -1,14 +1,15 @@
 """Archives of certificates: one file with everything that somebody else needs to judge a certificate, as text.
 
-The format is described in docs/extend/checker.md, and read by docs/checkers/check_cuts.py and check_histories.py,
-programs that share no code with this package. The certificate is packed as it is, with whatever `coordinator verify`
-finds wrong with it. Network and fault-free hops come from its scenario. Where paths decide nothing, an archive has the
-runs of whole levels, up to a bound.
+The format is described in docs/extend/checker.md, and read by `checkers/check_certificate.py`, a program that shares
+no code with this package and that `coordinator verify` calls. The certificate is packed as it is. Network, fault-free
+hops and runs come from its scenario: stored histories, the counterexample, some sets of the largest level that paths
+prove, and, where paths decide nothing, the runs of whole levels, up to a bound.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import polars as pl
@@ -23,17 +24,18 @@ from coordinator.annexes.proofs.archive import (
     with_manifest,
     write_files,
 )
-from coordinator.annexes.proofs.checker.judged import JudgedRuns
-from coordinator.annexes.proofs.checker.paths import EFFECTS, Given, Threat, every_set
-from coordinator.annexes.proofs.checker.reading import read_certificate
-from coordinator.annexes.proofs.checker.subject import Subject
+from coordinator.annexes.proofs.checkers.check_certificate import EFFECTS
+from coordinator.annexes.proofs.reading import read_certificate
+from coordinator.annexes.proofs.set_kinds import every_set, known_as
+from coordinator.annexes.proofs.set_runs import SetRuns
+from coordinator.annexes.proofs.subject import Subject
 from coordinator.execution.verification import TooLargeError, UnreadableError, Verification
 from coordinator.history.journal import COLUMNS, sorted_records, table
 from coordinator.history.stored.reading import read_bytes
 from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_sets import FaultSetSpec, on_links
 from emunode.errors import EmulatorError, ScenarioError
-from emunode.faults.kinds import FOREVER, KINDS, LinkFault, NodeFault
+from emunode.faults.kinds import KINDS, LinkFault, NodeFault
 from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Rank
 from emunode.net.wire import ROW
 
@@ -42,7 +44,9 @@ MOST_SETS: Final = 1_000
 MOST_RUN_ROWS: Final = 1_000_000
 """Most journal rows of all runs in an archive, about."""
 MOST_STORED: Final = 10
-"""Histories of each level that are packed, as many as `coordinator verify` repeats."""
+"""Histories of each level that are packed, and sets of the largest level that paths prove."""
+ON_PATHS: Final = tuple(KINDS[kind] for kind in EFFECTS)
+"""The kinds whose effect on a message follows from its paths, as faults of the scenario."""
 
 
 def pack_certificate(path: Path, file: Path) -> None:
@@ -52,9 +56,8 @@ def pack_certificate(path: Path, file: Path) -> None:
     written.
     """
     try:
-        verification = Verification(path)
-        data = read_certificate(path, verification)
-        files = files_of_certificate(Subject(path, data, verification), read_bytes(path, follow=False))
+        subject = Subject(path, read_certificate(path, Verification(path)))
+        files = files_of_certificate(subject, read_bytes(path, follow=False))
     except (UnreadableError, TooLargeError, OSError, EmulatorError, ValueError) as error:
         raise ScenarioError("run", str(path), f"it cannot be packed: {error}") from None
     write_files(files, file)
@@ -102,7 +105,7 @@ def _facts(plan: Plan) -> dict[str, object]:
             and not folds
             and not protocols
             and scenario.clock == "steps"
-            and _follows_paths(plan)
+            and all(isinstance(fault, ON_PATHS) for fault in plan.faults)
         ),
         "in_steps": scenario.clock == "steps",
         # Where nodes agree, the collective may run again, on trees of its own.
@@ -110,21 +113,13 @@ def _facts(plan: Plan) -> dict[str, object]:
         "faulty": sorted({fault.rank for fault in plan.faults if isinstance(fault, NodeFault)}),
         "broken": sorted({(min(link), max(link)) for link in ends}),
         "kinds": {kind: on_links(kind) for kind in KINDS},
+        "like": {kind: like for kind in KINDS if (like := known_as(kind)) not in (None, kind)},
     }
-
-
-def _follows_paths(plan: Plan) -> bool:
-    """Return whether the effect of the faults of the scenario follows from paths."""
-    try:
-        Given(plan)
-    except TooLargeError:
-        return False
-    return True
 
 
 def _schedule(subject: Subject) -> pl.DataFrame:
     """Return the hops of the run without faults, as a journal."""
-    rows = subject.schedule.rows
+    rows = subject.rows
     require_rows(subject.plan, len(rows))
     return table(sorted_records([b"".join(ROW.pack(*row) for row in rows)]))
 
@@ -134,7 +129,7 @@ class _Runs:
 
     def __init__(self, subject: Subject, *, by_paths: bool) -> None:
         self._subject = subject
-        self._judge = JudgedRuns(subject)
+        self._judge = SetRuns(subject)
         self._rows = 0
         self.runs: list[dict[str, object]] = []
         self.journals: list[pl.DataFrame] = []
@@ -142,37 +137,39 @@ class _Runs:
         """The levels with every set in the archive."""
         data = subject.data
         self._judge.bound(data["levels"])
-        levels = {
-            level["faults"]: fault_set for level in data["levels"] if (fault_set := self._read(level)) is not None
-        }
-        sets = {name: self._sets(fault_set) for name, fault_set in levels.items()}
-        kinds = {part.kind for fault_set in levels.values() for part in fault_set.parts}
-        packs_all = (
-            data["method"] == "runs"
-            and not (by_paths and kinds <= EFFECTS.keys())
-            and sum(map(len, sets.values())) <= MOST_SETS
+        all_by_paths = by_paths and all(
+            known_as(part.kind) for level in data["levels"] for part in subject.fault_set(level).parts
         )
         for level in data["levels"]:
-            name = level["faults"]
-            specs = [history["faults"] for history in level["histories"][:MOST_STORED]]
-            if packs_all and name in sets and self._add_all(name, sets[name]):
+            name, fault_set = level["faults"], subject.fault_set(level)
+            if data["method"] == "runs" and not all_by_paths and self._add_level(name, fault_set):
                 self.whole.append(name)
-            self._add_all(name, specs)
+            self._add_all(name, [history["faults"] for history in level["histories"][:MOST_STORED]])
+        proved = [level for level in data["levels"] if level["survived"][:1] == [level["sets"]]]
+        if data["method"] == "cuts" and proved:
+            self._add_all(proved[-1]["faults"], self._sample(subject.fault_set(proved[-1]), proved[-1]["sets"]))
         different = data["different"]["faults"] if "different" in data else None
         found = data["counterexample"]
         self._add_all("", [specs for specs in (found and found["faults"], different) if specs is not None])
 
-    def _read(self, level: Mapping[str, Any]) -> FaultSetSpec | None:
-        try:
-            return self._subject.fault_set(level)
-        except UnreadableError:
-            return None  # for judges to find
+    def _add_level(self, name: str, fault_set: FaultSetSpec) -> bool:
+        """Add the sets of a level, as many as there is room for; return whether these are all."""
+        sets = every_set(fault_set, *self._subject.places)
+        left = max(0, MOST_SETS - len(self.runs))
+        added = self._add_all(name, (self._subject.specs(each, fault_set) for each in islice(sets, left)))
+        return added and next(sets, None) is None
 
-    def _sets(self, fault_set: FaultSetSpec) -> list[list[str]]:
-        """Return the sets of a level as fault specifications; one more than MOST_SETS of them at most."""
-        threat = Threat(tuple(part.kind for part in fault_set.parts), 1, FOREVER, *self._subject.places)
-        chosen = islice(every_set(fault_set, threat), MOST_SETS + 1)
-        return [self._subject.specs(each, fault_set) for each in chosen]
+    def _sample(self, fault_set: FaultSetSpec, sets: int) -> Iterator[list[str]]:
+        """Yield some sets of a level."""
+        draw = Random(self._subject.data["schedule"]["sha256"])
+        for _ in range(min(MOST_STORED, sets)):
+            free: dict[bool, list[Any]] = dict(enumerate(map(sorted, self._subject.places)))  # type: ignore[arg-type]
+            chosen = []
+            for at, part in enumerate(fault_set.parts):
+                for place in draw.sample(free[part.on_links], part.count):
+                    free[part.on_links].remove(place)
+                    chosen.append((at, place))
+            yield self._subject.specs(chosen, fault_set)
 
     def _add_all(self, level: str, sets: Iterable[list[str]]) -> bool:
         """Add runs that the archive does not have yet; return whether all of them had room and could be run."""

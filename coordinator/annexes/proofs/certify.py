@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import ClassVar, Generic, Protocol, TextIO, TypeVar
 
 from coordinator.annexes.proofs.certificate import Certificate, Counterexample, Level
-from coordinator.annexes.proofs.checker.subject import require_lock_step
+from coordinator.annexes.proofs.subject import require_lock_step
 from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import failed, in_memory, smallest_failure
 from coordinator.campaigns.trial_runner import Trial, TrialResult, UnexpectedFigure, plan_trials

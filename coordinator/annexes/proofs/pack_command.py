@@ -28,9 +28,9 @@ def pack(
     """Write a run or a certificate into one archive that others can judge.
 
     The archive is a ZIP file with the scenario, the network, the journal and the faults as text, all claims and
-    measured numbers, and a digest of each file. docs/checkers/check_run.py judges it without any code of this program.
+    measured numbers, and a digest of each file. `check_run.py` judges it without any code of this program.
     The archive of a certificate has the hops of the run without faults, and runs whose histories it states;
-    docs/checkers/check_cuts.py and check_histories.py judge it.
+    `check_certificate.py` judges it.
 
     Examples:
       coordinator pack runs/star-4-broadcast-edt run.zip

@@ -1,4 +1,4 @@
-"""Archives of runs, and the checkers of the documentation: programs of their own that share no code."""
+"""Archives of runs, and their checkers: programs of their own that share no code."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ from tests.helpers.recorded_runs import recorded
 from tests.helpers.scenarios import Case
 from tests.helpers.support import GOLDEN
 
-CHECKERS = sorted(CHECKER.parent.glob("*.py"))
+CHECKERS = sorted(CHECKER.parent.glob("check_*.py"))
 FORGED = [case for case in CASES[::41] if len(case.history) < 300]
 LOSSES = Case("star:4 broadcast edt redundancy=3 messages=2", "byzantine:4231", "loss:1234~2134:0.4")
 
@@ -41,7 +41,7 @@ def files() -> dict[str, bytes]:
 def test_checkers_are_short_and_import_only_the_standard_library() -> None:
     for checker in CHECKERS:
         lines = checker.read_text().splitlines()
-        assert len(lines) <= 600, checker
+        assert len(lines) <= 700, checker
         imported = {line.split()[1].partition(".")[0] for line in lines if line.startswith(("import ", "from "))}
         assert imported <= sys.stdlib_module_names, checker
         assert not {"eval", "exec", "pickle", "subprocess", "__import__"} & set(checker.read_text().split()), checker

@@ -12,9 +12,9 @@ import pytest
 
 from coordinator.annexes.proofs import certify
 from coordinator.annexes.proofs.certify import Certifier, MessageEngine, exhaustive_fault_sets
-from coordinator.annexes.proofs.checker.check import verify_certificate
-from coordinator.annexes.proofs.checker.subject import _digits
 from coordinator.annexes.proofs.cut_certifier import CutEngine
+from coordinator.annexes.proofs.subject import _digits
+from coordinator.annexes.proofs.verify_certificate import verify_certificate
 from coordinator.campaigns.runner import CampaignRunner
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.results import conclude
@@ -64,7 +64,7 @@ def test_certificates_by_runs_verify(tmp_path: Path) -> None:
     data["levels"][2]["histories"][0]["journal_hash"] = "0" * 32
     path.write_text(json.dumps(data))
     (finding,) = verify_certificate(path).findings
-    assert "the history is" in finding
+    assert "the history under" in finding
 
 
 @pytest.mark.parametrize(("line", "faults"), [
@@ -119,8 +119,8 @@ def test_different_histories_of_two_drivers(tmp_path: Path, monkeypatch: pytest.
     # What happened over TCP is not run again.
     assert (found.findings, found.undecided) == ([], True)
     for change, words in (
-        ({"memory": "1" * 32}, "different: memory"), ({"memory": "0" * 32}, "both histories are the same"),
-        ({"faults": ["crash:9"]}, "scenario"), ({"driver": 3}, "wrong type"),
+        ({"memory": "1" * 32}, "different: the history under"), ({"memory": "0" * 32}, "both histories are the same"),
+        ({"faults": ["crash:9"]}, "different: the history under crash:9 is None"), ({"driver": 3}, "wrong type"),
     ):  # fmt: skip
         path.write_text(json.dumps(data | {"different": data["different"] | change}))
         assert any(words in finding for finding in verify_certificate(path).findings)
@@ -129,9 +129,12 @@ def test_different_histories_of_two_drivers(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_sets_that_are_too_many_to_run_again_are_undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.annexes.proofs.checker.judged.MOST_RUN_HOPS", 100)
-    found = verify_certificate(made(tmp_path, "hypercube:3 broadcast nesbt x=3", "nodes<=2", runs=True))
+    path = made(tmp_path, "hypercube:3 broadcast flood", "links<=2", runs=True)
+    assert not verify_certificate(path).undecided
+    monkeypatch.setattr("coordinator.annexes.proofs.certificate_archive.MOST_SETS", 20)
+    found = verify_certificate(path)
     assert (found.findings, found.undecided) == ([], True)
+    assert found.unchecked == ["links=2: the sets whose runs are not in the archive"]
 
 
 def test_a_violated_certificate_does_not_pass_as_undecided(tmp_path: Path) -> None:
@@ -151,7 +154,7 @@ def test_too_many_sets_are_searched_for_one_that_fails(
     stored: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the sets of a level are not counted again, a smallest cut still refutes."""
-    monkeypatch.setattr("coordinator.annexes.proofs.checker.cuts.RECOUNTED_SETS", 30)
+    monkeypatch.setattr("coordinator.annexes.proofs.checkers.check_certificate.MOST_COUNTED", 30)
     data = deepcopy(stored)
     forget(data)
     data["levels"][3].update(survived=[0, 35], lost=None)
@@ -170,18 +173,19 @@ def test_the_work_is_bounded_before_it_begins(stored: Data, tmp_path: Path, monk
     def refuse(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("coordinator.annexes.proofs.checker.judged.MOST_RUN_HOPS", 1000)
-    monkeypatch.setattr("coordinator.annexes.proofs.checker.judged.JudgedRuns.run", refuse)
-    found = verify_certificate(path)
+    with monkeypatch.context() as patched:
+        patched.setattr("coordinator.annexes.proofs.set_runs.MOST_RUN_HOPS", 1000)
+        patched.setattr("coordinator.annexes.proofs.set_runs.SetRuns.run", refuse)
+        found = verify_certificate(path)
     histories = 4999 * len(one["histories"])
     assert (found.findings, found.undecided) == ([], True)
     assert found.unchecked == [f"{histories} histories are too many to run again; at most 100 are"]
-    monkeypatch.setattr("coordinator.annexes.proofs.checker.cuts.MOST_SEARCHED", 20)
-    monkeypatch.setattr("coordinator.annexes.proofs.checker.cuts.fewest", refuse)
+    monkeypatch.setattr("coordinator.annexes.proofs.checkers.check_certificate.MOST_SEARCHED", 20)
+    monkeypatch.setattr("coordinator.annexes.proofs.checkers.check_certificate.fewest", refuse)
     path.write_text(json.dumps(stored))
     found = verify_certificate(path)
     assert (found.findings, found.undecided) == ([], True)
-    assert found.unchecked == ["1 combinations of kinds for 7 pieces are too many to search"]
+    assert found.unchecked == ["too many combinations of kinds and copies"]
 
 
 @pytest.mark.parametrize(("places", "count", "digits"), [(23, 2, 3), (5039, 2500, 1515), (10, 11, 1), (6, 0, 1)])

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Judge certificates in archives of `coordinator pack` by paths, with the standard library and no code of the emulator.
+"""Judge certificates in archives of `coordinator pack`, with the standard library and no code of the emulator.
 
-    python -I check_cuts.py ARCHIVE..
+    python -I check_certificate.py ARCHIVE..
 
-Judged anew from network and fault-free hops: digests, numbers of sets, paths of copies, classes, smallest cuts, tolerances,
-numbers of survived sets, the counterexample, the verdict, and that scenario, facts, faults and network belong together.
-Where nodes choose, wait or fold, paths decide nothing, and check_histories.py judges the runs. Nothing in an archive is
-executed, and all sizes have bounds.
+`coordinator verify` calls this file, with an archive that it makes anew from the scenario of the certificate. By
+paths, from network and fault-free hops: digests, numbers of sets, paths of copies, classes, smallest cuts,
+tolerances, numbers of survived sets, the counterexample, and that scenario, facts, faults and network belong
+together. By runs, where nodes choose, wait or fold: the hash of every stored history, that its hops follow links and
+that stopped places send nothing, the messages that each run delivers, and levels of which the archive has every set.
+And the verdict. From the archive, and named: facts about the collective, claims that runs violate, why runs decide
+nothing, deliveries of collectives that fold. Nothing in an archive is executed, and all sizes have bounds.
 Exit status: 0 the certificate is right, 1 something is wrong, 2 it cannot be read, 3 it is not judged completely.
 """
 
@@ -25,10 +28,12 @@ from itertools import combinations, islice, product
 from math import comb, factorial
 
 FORMAT, MOST_BYTES, MOST_ROWS, FOREVER = 1, 256 << 20, 2_000_000, 2**62
-MOST_COUNTED, MOST_WORK, MOST_SEARCHED, MOST_STATES = 20_000, 100_000_000, 5_000_000, 200_000
+MOST_COUNTED, MOST_WORK, MOST_SEARCHED, MOST_STATES, STORED = 20_000, 100_000_000, 5_000_000, 200_000, 10
+AGAIN = 2**14  # trees from here on: a collective that runs again, and control segments
 FILES = {f"{name}.json" for name in ("manifest", "certificate", "facts", "runs")}
 FILES |= {f"{name}.csv" for name in ("nodes", "network", "journal", "faults", "runs")}
 OUTCOMES = ("first", "duplicate", "relay", "lost", "corrupt", "control", "withheld", "report")
+STOPS = {"crash": "node", "hang": "node", "silent": "sender", "down": "link"}
 EFFECTS = {"crash": "stop", "hang": "stop", "silent": "mute", "byzantine": "alter", "equivocate": "alter", "down": "cut"}
 SCHEMA = {
     "certificate": {"format": str, "version": str, "verdict": str, "method": str, "network": "network", "levels": ["level"],
@@ -78,7 +83,7 @@ def rows(data):
         raise ValueError(f"a table has more than {MOST_ROWS} rows")
     return found[1:]
 
-# From here to the next line of this kind, check_run.py and check_cuts.py are alike: the network and faults of a scenario.
+# From here to the next line of this kind, two checkers are alike: the network and faults of a scenario.
 DEFAULTS = {"topology": "", "algorithm": "", "source": None, "port_model": "all-port", "duplex": "full", "clock": "steps",
             "messages": 1, "segments": 1, "redundancy": 1, "seed": 0, "fault": [], "fault_knowledge": "none",
             "on_failure": "continue", "reliable": False}
@@ -168,23 +173,42 @@ def wrong_faults(specs, labels, links, given, states, idle=()):
     return wrong[:5], sorted(set(other.values())), {*places, *other}
 # To here.
 
+def read(path):
+    """The files of an archive."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {entry.filename: entry for entry in archive.infolist()}
+        if set(entries) != FILES or len(entries) != len(archive.infolist()):
+            raise ValueError(f"it is no certificate: expected the files {', '.join(sorted(FILES))}, each once")
+        if sum(entry.file_size for entry in entries.values()) > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_BYTES} bytes")
+        return {name: archive.open(entry).read(entry.file_size + 1) for name, entry in entries.items()}
+
+def hop_of(row):
+    return Hop(*map(int, row[:9]), row[9])
+
+def numbers_of(hop):
+    """A row of a journal as it is hashed."""
+    return *hop[:2], *hop[3:6], hop.segment, hop.bytes, hop.tree, hop.port, OUTCOMES.index(hop.outcome)
+
+def journal_hash(hops):
+    """The digest of a journal, whose rows are sorted."""
+    digest = hashlib.blake2b(digest_size=16)
+    for hop in sorted(hops, key=lambda hop: (*hop[:3], *hop[4:8], OUTCOMES.index(hop.outcome), hop.bytes)):
+        digest.update(struct.pack("<8ihb", *numbers_of(hop)))
+    return digest.hexdigest()
+
 class Archive:
     """The files of an archive, and what follows from them."""
-    def __init__(self, path):
-        with zipfile.ZipFile(path) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
-            if set(entries) != FILES or len(entries) != len(archive.infolist()):
-                raise ValueError(f"it is no certificate: expected the files {', '.join(sorted(FILES))}, each once")
-            if sum(entry.file_size for entry in entries.values()) > MOST_BYTES:
-                raise ValueError(f"it has more than {MOST_BYTES} bytes")
-            files = {name: archive.open(entry).read(entry.file_size + 1) for name, entry in entries.items()}
-        manifest, self.data, self.facts = (json.loads(files[f"{key}.json"]) for key in ("manifest", "certificate", "facts"))
+    def __init__(self, files):
+        manifest, self.data, self.facts, stored = (
+            json.loads(files[f"{key}.json"]) for key in ("manifest", "certificate", "facts", "runs"))
         if manifest["format"] != FORMAT:
             raise ValueError(f"version {manifest['version']} wrote format {manifest['format']}; this is for {FORMAT}")
         self.wrong = [f"{name}: its digest is not the one in manifest.json" for name, data in sorted(files.items())
                       if name != "manifest.json" and hashlib.sha256(data).hexdigest() != manifest["sha256"].get(name)]
         require_certificate(self.data)
-        nodes, links, journal, faults = (rows(files[f"{name}.csv"]) for name in ["nodes", "network", "journal", "faults"])
+        nodes, links, journal, faults, runs = (
+            rows(files[f"{name}.csv"]) for name in ["nodes", "network", "journal", "faults", "runs"])
         self.order, self.labels = len(nodes), [label for _, label, _, _ in nodes]
         self.states = {rank: state for rank, (*_, state) in enumerate(nodes) if state}
         self.data_ranks = [rank for rank, (*_, switch, _) in enumerate(nodes) if switch == "0"]
@@ -192,7 +216,10 @@ class Archive:
         if any(self.ends.get(there) != here or not 0 <= here[0] < self.order for here, there in self.ends.items()):
             raise ValueError("network.csv: a link has one end")
         self.neighbours = {(one, other) for (one, _), (other, _) in self.ends.items()}
-        self.hops = [Hop(*map(int, row[:9]), row[9]) for row in journal]
+        self.hops = list(map(hop_of, journal))
+        self.runs, self.whole = [run | {"hops": []} for run in stored["runs"]], set(stored["whole"])
+        for row in runs:
+            self.runs[int(row[0])]["hops"].append(hop_of(row[1:]))
         self.given = [(tuple(map(int, row[0].split("/"))), *map(int, row[1:3]), row[3]) for row in faults]
         self.faulty, broken = set(self.facts["faulty"]), set(map(frozenset, self.facts["broken"]))
         spared = self.faulty | ({self.facts["source"]} if self.facts["rooted"] else set())
@@ -207,7 +234,7 @@ class Archive:
             into = self.arrivals[hop.origin, hop.target, hop.segment][hop.tree]
             self.by_paths &= hop.receiver not in into and hop.receiver != hop.origin
             into[hop.receiver] = hop
-        for piece in sorted(self.arrivals):
+        for piece in sorted(piece for piece, into in self.arrivals.items() if min(into) < AGAIN):
             for receiver in self.data_ranks if piece[1] < 0 else [piece[1]]:
                 if receiver != piece[0]:
                     self.due[piece[0], receiver].append(piece)
@@ -215,9 +242,7 @@ class Archive:
         one_way = sorted((*here, *there) for here, there in self.ends.items() if here < there)
         text = f"network 1\n{self.order} {len(one_way)}\n" + "".join(f"{label}\n" for label in self.labels)
         text += "".join("{} {} {} {}\n".format(*link) for link in one_way)
-        found = sorted((*hop[:2], *hop[3:6], hop.segment, hop.bytes, hop.tree, hop.port, OUTCOMES.index(hop.outcome))
-                       for hop in self.hops)
-        data = b"".join(struct.pack("<8ihb", *row) for row in found)
+        data = b"".join(struct.pack("<8ihb", *row) for row in sorted(map(numbers_of, self.hops)))
         return hashlib.sha256(text.encode()).hexdigest(), hashlib.sha256(data).hexdigest()
     def pairs(self, struck=()):
         """Origin and receiver of all messages between ranks that do not fail."""
@@ -251,7 +276,7 @@ class Archive:
         for at, hops in enumerate(paths):
             for place, hop in ((place, hop) for place, hop in enumerate(hops) if first <= hop.step <= last):
                 for part, kind in enumerate(kinds):
-                    effect, ends = EFFECTS[kind], (hop.sender, hop.receiver)
+                    effect, ends = self.effect(kind), (hop.sender, hop.receiver)
                     # The origin of a message is no place on its path, and nor is its receiver.
                     met = {hop.sender} if place and effect != "cut" else set()
                     met |= {hop.receiver} if effect == "stop" and place < len(hops) - 1 else set()
@@ -270,6 +295,57 @@ class Archive:
         found = [fewest(*copies[:3], frozenset((part, *bits) for (part, _), bits in copies.strikes.items()), budget)
                  for copies in pieces]
         return min((number for number in found if number is not None), default=None)
+
+    def effect(self, kind):
+        """What a fault of this kind does to copies, or None: a plug-in states the kind that its own kinds are like."""
+        return EFFECTS.get(self.facts.get("like", {}).get(kind, kind))
+    def by_effects(self, kinds):
+        return self.by_paths and all(map(self.effect, kinds))
+    def fault(self, spec):
+        """Kind, place, first and last step and argument of a fault, such as crash:4231@2 or loss:A~B:0.5@1-3."""
+        match = re.fullmatch(r"([a-z-]+):(.+)@([^@]*)", spec)
+        where = match[2] if match else ""
+        argument = "" if where in self.places else where.rpartition(":")[2]
+        place = self.places.get(where.removesuffix(f":{argument}"))
+        if place is None:
+            raise ValueError(f"the place of {spec[:80]!r} is not in the network")
+        first, dash, last = match[3].partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            return match[1], place, match[3], FOREVER, argument
+        return match[1], place, int(first), int(last) if dash else FOREVER, argument
+    def kinds_of(self, specs):
+        """The numbers of a set's faults by kind, steps and argument; None if a place fails twice, or may not fail."""
+        faults = list(map(self.fault, specs))
+        places = {place for _, place, *_ in faults}
+        if len(places) < len(faults) or not places <= self.may_fail:
+            return None
+        return Counter((kind, *others) for kind, _, *others in faults)
+    def missing(self, run):
+        """The healthy ranks that miss a message in a run: some piece has no majority of intact copies."""
+        failing = self.faulty | {place for _, place, *_ in map(self.fault, run["faults"]) if isinstance(place, int)}
+        votes = defaultdict(dict)
+        for hop in sorted(run["hops"]):
+            if hop.outcome in ("first", "duplicate", "corrupt") and hop.target in (-1, hop.receiver) and hop.tree < AGAIN:
+                key = hop.receiver, (hop.origin, hop.target, hop.segment)
+                votes[key].setdefault(hop.tree, hop.outcome != "corrupt")
+        right = {key for key, cast in votes.items() if sum(cast.values()) * 2 > len(cast)}
+        return {receiver for (origin, receiver), pieces in self.due.items()
+                if not failing & {origin, receiver} and not all((receiver, piece) in right for piece in pieces)}
+    def impossible(self, run):
+        """The first hop of a run that no link joins, or that a stopped place sends or receives; or None."""
+        stops = [fault for fault in map(self.fault, run["faults"]) if fault[0] in STOPS and isinstance(fault[2], int)]
+        for hop in run["hops"]:
+            if hop.outcome in ("report", "withheld"):
+                continue
+            if self.ends.get((hop.sender, hop.port), ("",))[0] != hop.receiver:
+                return hop
+            for kind, place, first, last, _ in stops if self.facts["in_steps"] else ():
+                met = {"node": place in (hop.sender, hop.receiver), "sender": place == hop.sender,
+                       "link": place == (min(hop.sender, hop.receiver), max(hop.sender, hop.receiver))}[STOPS[kind]]
+                may_be_lost = place != hop.sender or kind == "silent"
+                if first <= hop.step <= last and met and (hop.outcome != "lost" or not may_be_lost):
+                    return hop
+        return None
 
 def lost(count, stopped, altered):
     """Return whether no majority of the copies that arrive has the right value."""
@@ -311,41 +387,57 @@ def level_of(text, kinds):
         raise ValueError(f"level {text[:60]!r} cannot be read")
     return Level(names, tuple(map(int, numbers)), first, last, arguments)
 
+def kinds_in(level):
+    """The numbers of the faults of each set of a level, as of `Archive.kinds_of`."""
+    found = Counter()
+    for kind, number, argument in zip(level.kinds, level.numbers, level.arguments, strict=True):
+        found[kind, level.first, level.last, argument] += number
+    return +found
+
 class Judge:
     """The judgement of one certificate."""
     def __init__(self, archive):
         self.archive, self.data, self.wrong, self.unjudged, self.refuted = archive, archive.data, archive.wrong, [], []
         self.taken, self.unknown = ["algorithm", "facts about the collective"], []
+        self.by_runs, self.uncounted = self.data["method"] == "runs", []
     def same(self, name, stored, expected):
         if stored != expected:
             self.wrong.append(f"{name} is {str(stored)[:100]}, and it should be {str(expected)[:100]}")
     def judge(self):
         data, archive = self.data, self.archive
         network, schedule = archive.digests()
-        values = archive.facts["topology"], archive.order, len(archive.ends) // 2, network
-        self.same("network", [data["network"][name] for name in ("name", "order", "links", "sha256")], list(values))
+        sizes = {"name": archive.facts["topology"], "order": archive.order, "links": len(archive.ends) // 2}
+        for name, value in {**sizes, "sha256": network}.items():
+            self.same(f"network: {name}", data["network"][name], value)
         self.origin()
-        self.same("schedule", [data["schedule"][name] for name in ("hops", "sha256")], [len(archive.hops), schedule])
+        for name, value in {"hops": len(archive.hops), "sha256": schedule}.items():
+            self.same(f"schedule: {name}", data["schedule"][name], value)
         if self.wrong:
             return
         levels = [(stored, level_of(stored["faults"], archive.facts["kinds"])) for stored in data["levels"]]
-        if len({level for _, level in levels}) < len(levels):
-            raise ValueError("a level is repeated")
+        times = Counter(level for _, level in levels)
         for stored, level in levels:
+            self.wrong += [f"level {stored['faults']}: it is repeated"] if times[level] > 1 else []
             self.sizes(stored, level)
+        if self.wrong:
+            return
         self.countable(levels)
-        self.unjudged += ["the history on another driver"] if "different" in data else []
-        if data["method"] == "cuts":
-            self.cuts(levels)
-        else:
+        if self.by_runs:
             self.same("threats of a certificate by runs", data["threats"], [])
             for stored, level in levels if archive.by_paths else ():
                 if level in self.counted:
                     self.recount(stored, level)
-            self.unjudged += [f"the sets of {stored['faults']}" for stored, level in levels if level not in self.counted]
+        else:
+            self.cuts(levels)
+        self.histories(levels)
         self.verdict()
         if data["counterexample"] is not None:
             self.counterexample(data["counterexample"], levels)
+        if "different" in data:
+            self.history("different", data["different"]["faults"], data["different"]["memory"])
+            self.wrong += ["different: both histories are the same"] * (
+                data["different"]["memory"] == data["different"]["driver"])
+            self.unjudged.append("the history on another driver")
     def origin(self):
         """Judge that scenario, facts and tables are of one run, and the network of a named family."""
         archive, facts, scenario = self.archive, self.archive.facts, DEFAULTS | self.data["scenario"]
@@ -397,13 +489,13 @@ class Judge:
         self.same(f"{stored['faults']}: sets", stored["sets"], sets)
         bounds = [0, *stored["survived"], sets]
         if len(bounds) != 4 or bounds != sorted(bounds) or not 0 <= stored["undecided"] <= sets or (stored["lost"] or 0) < 0:
-            raise ValueError(f"{stored['faults']}: survived are two numbers within 0..{sets}, undecided and lost one each")
+            self.wrong.append(f"{stored['faults']}: survived are two numbers within 0..{sets}, undecided and lost one each")
     def countable(self, levels):
         """The levels that are counted set by set: the smallest ones, within a bound on the work."""
         self.counted, left = set(), MOST_WORK
         for stored, level in sorted(levels, key=lambda each: each[0]["sets"]):
             work = stored["sets"] * max(1, len(self.archive.hops))
-            if stored["sets"] <= MOST_COUNTED and work <= left and self.archive.by_paths and {*level.kinds} <= {*EFFECTS}:
+            if stored["sets"] <= MOST_COUNTED and work <= left and self.archive.by_effects(level.kinds):
                 left -= work
                 self.counted.add(level)
     def cuts(self, levels):
@@ -418,25 +510,30 @@ class Judge:
         for stored in self.data["threats"]:
             kinds, when = tuple(stored["kinds"]), re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", stored["when"])
             key = kinds, int(when[1] if when else 0), int((when and when[2]) or FOREVER)
-            known, repeated = {*kinds} <= self.archive.facts["kinds"].keys(), len({*kinds}) < len(kinds) or key in threats
-            if not when or not kinds or not known or repeated:
-                raise ValueError(f"the threat {stored['kinds']} @ {stored['when'][:40]} cannot be read, or is repeated")
-            added = sorted({*kinds} - EFFECTS.keys())  # kinds whose effect on a path only their plug-in knows
+            known = {*kinds} <= self.archive.facts["kinds"].keys() and len({*kinds}) == len(kinds) > 0
+            if not when or not known or key in threats:
+                name = f"threat {str(stored['kinds'])[:60]} in steps {stored['when'][:40]}"
+                raise ValueError(f"{name}: {'it is repeated' if key in threats else 'expected kinds of faults, and a step'}")
+            added = sorted(kind for kind in kinds if not self.archive.effect(kind))  # only its plug-in knows what it does
+            self.taken += [f"effects of {kind}" for kind in kinds if kind not in EFFECTS and kind not in added]
             self.unjudged += [f"the argument by cuts of {', '.join(added)}"] if added else []
             threats[key] = None if added else self.tolerance(key, stored)
         for stored, level in levels:
             key = level.kinds, level.first, level.last
             used.add(key)
             if key not in threats:
-                raise ValueError(f"{stored['faults']}: no threat has its kinds of faults")
-            if set(level.kinds) <= EFFECTS.keys():
+                raise ValueError(f"{stored['faults']}: no threat of the certificate has its kinds of faults")
+            if all(map(self.archive.effect, level.kinds)):
                 self.level_by_cuts(stored, level, key, threats[key])
         self.same("number of threats", len(threats), len(used))
     def tolerance(self, window, stored):
         name, found = " and ".join(window[0]), [each["least"] for each in stored["classes"] if each["least"] is not None]
-        members = Counter(tuple(pair) for each in stored["classes"] for pair in each["members"])
-        if members != Counter(self.archive.pairs()):
-            self.wrong.append(f"{name}: its classes have other messages than those that are due, each once")
+        members, due = (Counter(map(tuple, pairs)) for pairs in (
+            (pair for each in stored["classes"] for pair in each["members"]), self.archive.pairs()))
+        self.wrong += [f"{name}: no class has the message of rank {pair[0]} to rank {pair[1]}" for pair in due - members][:1]
+        self.wrong += [f"{name}: the message of rank {pair[0]} to rank {pair[1]} is not due, or another class has it"
+                       for pair in members - due][:1]
+        if members != due:
             return None
         for each in stored["classes"]:
             self.one_class(window, each)
@@ -449,7 +546,8 @@ class Judge:
             self.wrong.append(f"{name}: piece {str(piece)[:60]} is not one of this message")
             return
         paths = [[hop.sender for hop in hops] + [receiver] for hops in archive.paths(piece, receiver)]
-        self.same(f"{name}: its paths", each["paths"], paths)
+        if each["paths"] != paths:
+            self.wrong.append(f"{name}: its paths are not those of the algorithm, {str(paths)[:80]}")
         copies = archive.copies(*window, piece, receiver)
         shared = any((stops | alters).bit_count() > 1 for stops, alters in copies.strikes.values())
         self.same(f"{name}: argument", each["argument"], "search" if shared else "disjoint")
@@ -459,7 +557,8 @@ class Judge:
         known = {f"{kinds[part]}:{self.word(place)}@{when}": (part, place) for part, place in copies.strikes}
         hits = [known.get(spec) for spec in each["cut"] or ()]
         if each["cut"] is None or each["least"] is None:
-            self.same(f"{name}: cut", (each["cut"], each["least"]), (None, None))
+            unequal = (each["cut"] is None) != (each["least"] is None)
+            self.wrong += [f"{name}: it has a cut exactly if some faults defeat it"] if unequal else []
         elif None in hits or not len(set(hits)) == len(hits) == each["least"] or not struck(copies, hits):
             self.wrong.append(f"{name}: its cut is not {each['least']} different faults on its paths that defeat it")
     def word(self, place):
@@ -492,7 +591,7 @@ class Judge:
             if stored["survived"][0] == sets:
                 self.same(f"{name}: some set costs a node a message", fails, False)
             else:
-                self.unjudged.append(f"how many sets of {name} are survived")
+                self.uncounted.append(f"how many sets of {name} are survived")
                 self.refuted += [name] if fails and self.data["verdict"] == "undecided" else []
     def verdict(self):
         data = self.data
@@ -500,35 +599,82 @@ class Judge:
                          and not (data["method"] == "runs" and level["undecided"])]  # undecided sets do not fail
         whole = all(level["survived"][0] == level["sets"] and not level["undecided"] for level in data["levels"])
         shown = data["counterexample"] is not None or "different" in data
-        self.wrong += [f"no counterexample, and some sets fail: {self.refuted[0]}"] if self.refuted and not shown else []
+        if self.refuted and not shown:
+            self.wrong.append(f"there is no counterexample, and some sets fail: {self.refuted[0]}")
         self.same("verdict", data["verdict"], "violated" if shown or self.refuted else "holds" if whole else "undecided")
+    def history(self, name, specs, digest):
+        """Judge the hash of a stored history by the run of the archive."""
+        run = next((run for run in self.archive.runs if run["faults"] == specs), None)
+        under, found = ", ".join(specs)[:80] or "no further faults", run and journal_hash(run["hops"])
+        self.wrong += [f"{name}: the history under {under} is {found}, and not {digest[:40]}"] if found != digest else []
+    def missing(self, run):
+        return self.archive.missing(run) if self.archive.facts["deliveries_judged"] else set(run["unserved"])
+    def histories(self, levels):
+        """Judge the runs of the archive: what is possible in them, what they deliver, and the levels that they belong to."""
+        archive = self.archive
+        self.taken += [] if archive.facts["deliveries_judged"] else ["deliveries"]
+        self.taken += ["claims that runs violate", "why runs decide nothing"] if self.by_runs else []
+        for run in archive.runs:
+            name = ", ".join(run["faults"])[:80] or "no further faults"
+            if hop := archive.impossible(run):
+                self.wrong.append(f"the run under {name} has an impossible hop: {', '.join(map(str, hop))}")
+            self.same(f"the run under {name}: its unserved ranks", sorted(run["unserved"]), sorted(self.missing(run)))
+        for stored, level in levels:
+            runs = {frozenset(run["faults"]): run for run in archive.runs
+                    if archive.kinds_of(run["faults"]) == kinds_in(level)}
+            for each in stored["histories"][:STORED]:
+                self.history(stored["faults"], each["faults"], each["journal_hash"])
+                if archive.kinds_of(each["faults"]) != kinds_in(level):
+                    self.wrong.append(f"{stored['faults']}: {', '.join(each['faults'])[:80]} is not one of its sets")
+            self.level_by_runs(stored, level, runs)
+    def level_by_runs(self, stored, level, runs):
+        name, (least, most), sets = stored["faults"], stored["survived"], stored["sets"]
+        if name in self.archive.whole:
+            survived = sum(not run["undecided"] and not self.missing(run) for run in runs.values())
+            self.same(f"{name}: sets in the archive", len(runs), sets)
+            if not least <= survived <= most:
+                self.wrong.append(f"{name}: {survived} sets are survived, and the certificate says {stored['survived']}")
+            lost_in_all = sum(len(self.missing(run)) for run in runs.values())
+            self.same(f"{name}: lost", stored["lost"], None if stored["lost"] is None else lost_in_all)
+        elif self.by_runs and level not in self.counted and len(runs) < sets:
+            self.unjudged.append(f"{name}: the sets whose runs are not in the archive")
+        decided = [run for run in runs.values() if not run["undecided"]]
+        failing = [run for run in decided if self.missing(run) or (self.by_runs and run["violated"])]
+        where = ", ".join(failing[0]["faults"])[:160] or "no further faults" if failing else ""
+        if least == sets and any(map(self.missing, decided)):
+            self.wrong.append(f"{name}: a run under {where} costs a node a message, and the certificate says none does")
+        elif least == sets and not stored["undecided"] and self.by_runs and len(decided) < len(runs):
+            self.wrong.append(f"{name}: a run decides nothing, and the certificate says that all do")
+        if failing and self.by_runs:
+            self.refuted.append(f"{name}, by {where}")
     def counterexample(self, stored, levels):
         """Judge that the counterexample is a set of a level, and what it costs."""
-        archive, found = self.archive, [re.fullmatch(r"([a-z-]+):(.+)@([^@]*)", spec) for spec in stored["faults"]]
-        kinds = Counter(match and (match[1], match[3]) for match in found)
-        places = [match and archive.places.get(match[2], archive.places.get(match[2].rpartition(":")[0])) for match in found]
-        fitting = [level for each, level in levels if kinds == sum((
-            Counter({(kind, each["faults"].partition("@")[2] or "1"): number})
-            for kind, number in zip(level.kinds, level.numbers, strict=True)), Counter())]
-        if len(set(places)) < len(places) or not set(places) <= archive.may_fail or not fitting:
+        run = next((run for run in self.archive.runs if run["faults"] == stored["faults"]), None)
+        kinds = self.archive.kinds_of(stored["faults"])
+        if kinds is None or kinds not in [kinds_in(level) for _, level in levels]:
             self.wrong.append("counterexample: its faults are not a set of any level, at different places that may fail")
-        elif not archive.by_paths or not set(fitting[0].kinds) <= EFFECTS.keys():
-            self.unjudged.append("the counterexample")
+        elif run is None:
+            self.unjudged.append("the counterexample, whose run is not in the archive")
         else:
-            parts = [fitting[0].kinds.index(match[1]) for match in found]
-            missing = archive.unserved(fitting[0], list(zip(parts, places, strict=True)))
-            self.same("counterexample: unserved", sorted(stored["unserved"]), sorted(map(self.word, missing)))
-            served = not missing and self.data["method"] == "cuts"
-            self.wrong += ["counterexample: it leaves no healthy node without a message"] if served else []
-            self.unjudged += [] if missing else ["the counterexample, which only violates a claim"]
+            level = next(level for _, level in levels if kinds_in(level) == kinds)
+            if self.archive.by_effects(level.kinds):
+                places = [self.archive.fault(spec)[:2] for spec in stored["faults"]]
+                strikes = [(level.kinds.index(kind), place) for kind, place in places]
+                self.same("counterexample: unserved ranks of its run", sorted(run["unserved"]),
+                          sorted(self.archive.unserved(level, strikes)))
+            missing = sorted(self.archive.labels[rank] for rank in self.missing(run))
+            self.same("counterexample: unserved", sorted(stored["unserved"]), missing)
+            if run["undecided"] or not (missing or (self.by_runs and run["violated"])):
+                more = ", and violates no claim" if self.by_runs else ""
+                self.wrong.append(f"counterexample: its run leaves no healthy node without a message{more}")
 
 def main(arguments, status=0):
     for path in arguments:
         try:
-            judge = Judge(Archive(path))
+            judge = Judge(Archive(read(path)))
             judge.judge()
-            wrong, unjudged = judge.wrong[:50], judge.unjudged
-            last = f"{'wrong' if wrong else 'right'}: {judge.data['verdict']}; {', '.join(judge.taken)} from the archive"
+            wrong, unjudged = judge.wrong[:50], judge.unjudged + judge.uncounted
+            last = f"{'wrong' if wrong else 'right'}: {judge.data['verdict']}; from the archive: {', '.join(judge.taken)}"
         except Exception as error:  # an archive may hold anything
             wrong, unjudged = [], [str(error)] if isinstance(error, OverflowError) else []
             last = f"unreadable: {type(error).__name__}: {error}"[:300]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Final
 
-from coordinator.annexes.proofs.checker.subject import Subject
+from coordinator.annexes.proofs.subject import Subject
 from coordinator.scenario.fault_sets import SHORT, FaultSetSpec, counts_in_words
 from emunode.model import Collective
 

@@ -100,7 +100,7 @@ def rows(data):
         raise ValueError(f"a table has more than {MOST_ROWS} rows")
     return found[1:]
 
-# From here to the next line of this kind, check_run.py and check_cuts.py are alike: the network and faults of a scenario.
+# From here to the next line of this kind, two checkers are alike: the network and faults of a scenario.
 DEFAULTS = {"topology": "", "algorithm": "", "source": None, "port_model": "all-port", "duplex": "full", "clock": "steps",
             "messages": 1, "segments": 1, "redundancy": 1, "seed": 0, "fault": [], "fault_knowledge": "none",
             "on_failure": "continue", "reliable": False}

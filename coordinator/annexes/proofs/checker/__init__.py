@@ -1,1 +1,0 @@
-"""Verification of certificate files, without the code that makes them."""
