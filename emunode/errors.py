@@ -1,5 +1,21 @@
 """The exceptions of both packages. The class tells whose mistake an error is; the message names the allowed values."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+PLUGIN_HINT: Final = "defined by a plug-in? add --plugin FILE"
+
+
+def did_you_mean(name: str, known: Iterable[str], after: str = "") -> str:
+    """Return a question about the known name that is nearest, followed by what was typed `after` it; else nothing.
+
+    >>> did_you_mean("crsh", ["crash", "loss"], ":4231@2")
+    "did you mean 'crash:4231@2'? "
+    """
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0] + after!r}? " if near else ""
+
 
 class EmulatorError(Exception):
     """Base of every exception that this software raises on purpose.

@@ -4,6 +4,7 @@ Names, labels, reasons and logs may come from files, plug-ins, programs or hosts
 would move the cursor or change earlier lines, and bidirectional overrides would show another order than the text has.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 from unicodedata import category
@@ -32,6 +33,15 @@ def _escaped(char: str) -> str:
 def say(text: object = "", *, err: bool = False, end: str = "\n", flush: bool = False, lines: bool = True) -> None:
     """Print a text on standard output, or with `err` on standard error, escaped as by `visible`."""
     print(visible(str(text), lines=lines), file=sys.stderr if err else sys.stdout, end=end, flush=flush)
+
+
+def unwrapped(text: str) -> str:
+    """Join the lines of each paragraph: a docstring has lines of its own length. Indented lines stay as they are.
+
+    >>> unwrapped("One\\ntwo.\\n\\nExamples:\\n  three")
+    'One two.\\n\\nExamples:\\n  three'
+    """
+    return re.sub(r"(?<=\S)\n(?![-*] )(?=\S)", " ", text)
 
 
 def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:

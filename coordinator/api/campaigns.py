@@ -395,6 +395,7 @@ def run_stored(grid: Grid, folder: Path, workers: int | None, progress: Progress
     grid.check()
     with Store(folder, grid) as store:
         session = run_campaign(store, workers, progress)
+        progress("figures and page", 0, 0)
         done = Campaign(grid, store, session, folder)
         for name, content in result_files(done).items():
             store.write(name, content)

@@ -1,5 +1,6 @@
 """Consoles of rich that escape control characters in everything they show (`emunode.terminal`)."""
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -7,7 +8,15 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from emunode.terminal import visible
+from emunode.terminal import say, visible
+
+
+def say_wrapped(text: object, *, err: bool = False, lines: bool = True) -> None:
+    """Print a text as `say` does; on a terminal, lines break between words."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        PlainConsole(stderr=err).print(visible(str(text), lines=lines), markup=False)
+    else:
+        say(text, err=err, lines=lines)
 
 
 class PlainConsole(Console):

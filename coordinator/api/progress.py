@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from coordinator.api.console import PlainConsole
+from coordinator.api.console import PlainConsole, say_wrapped
 from emunode.terminal import say
 
 if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
@@ -79,8 +79,22 @@ def _in_notebook(title: str) -> "Iterator[Progress]":
 
 
 @contextlib.contextmanager
-def on_stderr(title: str) -> "Iterator[Progress]":
-    """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most."""
+def on_stderr(title: str, kept: str = "") -> "Iterator[Progress]":
+    """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most.
+
+    An interrupt is followed by what is `kept` of the work.
+    """
+    try:
+        with _changing_line(title) as progress:
+            yield progress
+    except KeyboardInterrupt:
+        if kept:
+            say_wrapped(f"{title}: interrupted; {kept}", err=True)
+        raise
+
+
+@contextlib.contextmanager
+def _changing_line(title: str) -> "Iterator[Progress]":
     if may_have_styles(sys.stderr):
         errors = PlainConsole(stderr=True)
         if errors.is_terminal:
@@ -99,4 +113,5 @@ def on_stderr(title: str) -> "Iterator[Progress]":
 
 
 def _line(title: str, phase: str, done: int, total: int) -> str:
-    return f"{title}: {phase} {done:,} of {total:,}" if total else f"{title}: {phase} {done:,}"
+    amount = f" {done:,} of {total:,}" if total else f" {done:,}" if done else ""
+    return f"{title}: {phase}{amount}"

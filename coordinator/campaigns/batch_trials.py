@@ -10,7 +10,7 @@ import numpy as np
 from coordinator.campaigns.counts import KEPT, DrawBlock, total
 from coordinator.campaigns.engines import MANY_TRIALS, SOCKET_TRIALS, differences, sample_size
 from coordinator.campaigns.grid import Key, Repeats
-from coordinator.campaigns.runner import SETTLING_SECONDS, CampaignRunner
+from coordinator.campaigns.runner import CampaignRunner
 from coordinator.campaigns.statistics import half_width_of
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.execution.stop_signal import InterruptGuard
@@ -43,20 +43,22 @@ class CampaignSession:
 def evaluate_points(store: FinishedTrials, progress: Progress) -> CampaignSession:
     """Evaluate the draws of all points where the engine is exact, in blocks."""
     grid, done, seconds = store.grid, 0, 0.0
+    exact = {
+        point: [variant for variant in range(len(grid.variants)) if grid.exact(point, variant)]
+        for point in range(len(grid.points))
+    }
+    pairs = [(point, variant) for point, variants in exact.items() for variant in variants]
+    earlier = sum(_stop(store.evaluated(*pair)) for pair in pairs)
+    wanted = sum(grid.wanted(*pair) for pair in pairs)
     with InterruptGuard() as stop:
-        for point in range(len(grid.points)):
-            variants = [variant for variant in range(len(grid.variants)) if grid.exact(point, variant)]
+        for point, variants in exact.items():
             while missing := unfinished(store, point, variants):
                 for variant in missing:
+                    progress("exact trials", earlier + done, wanted)
                     began = time.perf_counter()
                     block = _next_block(store, point, variant)
                     store.add_block(block)
                     done, seconds = done + block.counts.trials, seconds + time.perf_counter() - began
-                    if seconds > SETTLING_SECONDS:
-                        wanted = grid.wanted(point, variant)
-                        progress(
-                            f"{grid.variants[variant].name}, {grid.points[point].name}: trials", block.stop, wanted
-                        )
                     if stop.requested:
                         return CampaignSession(finished=False, exact_trials=done, exact_rate=done / seconds)
     return CampaignSession(finished=True, exact_trials=done, exact_rate=done / seconds if done else None)

@@ -1,5 +1,6 @@
 """The scenario of `coordinator run --from RUN@STEP`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,14 +19,14 @@ OWN: Final = ("fault", "name", "plugin", "program")
 """Options that a branch may state itself, beside the options of processes."""
 
 
-def branch_from(text: str, file: Path | None, flags: Any) -> tuple[Origin, Scenario]:
+def branch_from(text: str, words: Sequence[str], flags: Any) -> tuple[Origin, Scenario]:
     """Return the run and the step of RUN@STEP, and the scenario of its branch.
 
     ScenarioError for options that would change the steps before, and (field `from`) for a run that has no such step.
     """
     path, step = place_from(text)
-    if file is not None:
-        raise ScenarioError("scenario", str(file), f"a branch has the scenario of {path}; leave the file out")
+    if words:
+        raise ScenarioError("scenario", " ".join(words), f"a branch has the scenario of {path}; leave it out")
     given = texts_of(flags)
     for name, value in given.items():
         if name not in OWN and OPTIONS[name].group != OptionGroup.PROCESSES:

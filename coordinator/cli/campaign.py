@@ -24,7 +24,7 @@ from coordinator.campaigns.tables import Row
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import texts_of, values_from
-from coordinator.cli.options import ScenarioFile
+from coordinator.cli.options import ScenarioWords
 from coordinator.cli.output import OUTPUT, Command, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, EngineFlag, TrialFlags, WorkersFlag
 from coordinator.cli.varied import varied_values
@@ -35,6 +35,7 @@ from emunode.errors import ScenarioError
 from emunode.terminal import plural, say
 
 SHOWN_VIOLATIONS = 3
+KEPT = "finished trials are kept, and the same command runs the others"
 GRID = Group("Grid", sort_key=-1)
 
 
@@ -46,12 +47,11 @@ class CampaignCommand(Command):
     kept if the campaign is interrupted or killed; the same command, or --resume, runs the others.
 
     Examples:
-      coordinator campaign --topology star:4 --vary algorithm=greedy-tree,edt \\
-          --faults nodes=0..3 --trials 100
+      coordinator campaign star:4 broadcast greedy-tree,edt --faults nodes=0..3 --trials 100
       coordinator campaign --resume runs/campaigns/NAME
     """
 
-    scenario: ScenarioFile = None
+    scenario: ScenarioWords = ()
     _: KW_ONLY
     flags: TrialFlags = None
     vary: Annotated[
@@ -59,7 +59,6 @@ class CampaignCommand(Command):
         Parameter(
             metavar="FIELD=VALUES",
             help="values of a scenario field: FIELD=VALUE,VALUE or FIELD=1..4 (repeatable)",
-            negative=(),
             group=GRID,
         ),
     ] = None
@@ -68,7 +67,6 @@ class CampaignCommand(Command):
         Parameter(
             metavar="POINTS",
             help="points of the grid, such as nodes=0..4 or busiest:links=2 (repeatable)",
-            negative=(),
             group=GRID,
         ),
     ] = None
@@ -92,7 +90,6 @@ class CampaignCommand(Command):
         bool,
         Parameter(
             help="print the kinds, places, steps and pairs of faults that the trials have tried, and those never tried",
-            negative=(),
             group=OUTPUT,
         ),
     ] = False
@@ -100,7 +97,6 @@ class CampaignCommand(Command):
         bool,
         Parameter(
             help="print how each variant differs from the first one, trial by trial under the same faults",
-            negative=(),
             group=OUTPUT,
         ),
     ] = False
@@ -111,9 +107,9 @@ class CampaignCommand(Command):
             folder = self.out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")
         else:
             grid, folder = self._stored_grid(self.resume), self.resume
-        grid.check()
-        check_workers(self.workers)
-        with on_stderr("campaign") as progress:
+        with on_stderr("campaign", KEPT) as progress:
+            grid.check()
+            check_workers(self.workers)
             done = run_stored(grid, folder, self.workers, progress)
         tried = coverage_of(done.store) if self.coverage else {}
         pairs = paired_rows(done.store) if self.paired else []
@@ -152,9 +148,10 @@ class CampaignCommand(Command):
         points = given.get("faults", [])
         if not isinstance(points, list) or not all(isinstance(point, str) for point in points):
             raise ScenarioError("faults", points, 'expected a list of points, such as ["nodes=0..4"]')
+        several = [f"algorithm={values.pop('algorithm')}"] if "," in str(values.get("algorithm", "")) else []
         return Grid(
             {**TRIAL_DEFAULTS, **values},
-            {**table, **varied_values(self.vary or ())},
+            {**table, **varied_values([*several, *(self.vary or ())])},
             self.faults or points,
             _number(given.get("trials", 1000), "trials") if self.trials is None else self.trials,
             self.precision if self.precision is not None else _share(given.get("precision")),
@@ -248,7 +245,7 @@ def show_results(done: Campaign) -> None:
     for note in session.notes:
         say(note)
     if not session.finished:
-        say("interrupted; finished trials are kept, and the same command runs the others")
+        say(f"interrupted; {KEPT}")
     say(f"campaign: {done.path} (campaign.html, table.csv, trials.parquet)")
 
 

@@ -34,14 +34,12 @@ class CompareOutput:
         bool,
         Parameter(
             name="--all",
-            negative=(),
-            show_default=False,
             help="print equal metrics and all claims too; other formats always have them",
         ),
     ] = False
     json: JsonFlag = False
-    markdown: Annotated[bool, Parameter(negative=(), show_default=False, help="print a Markdown table")] = False
-    csv: Annotated[bool, Parameter(negative=(), show_default=False, help="print comma-separated values")] = False
+    markdown: Annotated[bool, Parameter(help="print a Markdown table")] = False
+    csv: Annotated[bool, Parameter(help="print comma-separated values")] = False
     plot: Annotated[Path | None, Parameter(help="draw the main metrics as bars: FILE.svg, FILE.png or FILE.tex")] = None
     out: Annotated[Path | None, Parameter(help="page of two runs: what differs, and both maps on one slider")] = None
 

@@ -18,7 +18,10 @@ def install_completion(
         Literal["zsh", "bash", "fish", "powershell"] | None, Parameter(help="default: the shell that runs the command")
     ] = None,
     out: Annotated[Path | None, Parameter(help="file to write; default: where the shell looks for completions")] = None,
-    startup: Annotated[bool, Parameter(help="also load the file from the shell's startup file")] = True,
+    startup: Annotated[
+        bool,
+        Parameter(negative="--no-startup", show_default=False, help="also load the file from the shell's startup file"),
+    ] = True,
     json: JsonFlag = False,
 ) -> None:
     """Install shell completion."""

@@ -9,6 +9,7 @@ import socket
 import sys
 from pathlib import Path
 
+from coordinator.api.console import say_wrapped
 from coordinator.api.progress import on_stderr
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import RunOutput
@@ -105,4 +106,4 @@ def _serve_metrics(observer: RunObserver, listener: socket.socket, stack: contex
 def _open(report: Path) -> None:
     problem = open_page(report)
     if problem is not None:
-        say(f"{report}: not opened: {problem}", err=True)
+        say_wrapped(f"{report}: not opened: {problem}", err=True)

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
+from coordinator.api.console import say_wrapped
 from coordinator.cli.documents import print_json
 from emunode.errors import EmulatorError, FaultError, RuleError, ScenarioError
 from emunode.terminal import say
@@ -21,7 +22,7 @@ def report_error(error: BaseException, as_json: bool) -> int:
     with contextlib.suppress(OSError):  # where nothing can be written, the status remains
         if message.startswith(INTERNAL):
             say("".join(traceback.format_exception(error)), err=True, end="")
-        say(f"coordinator: {message}", err=True)
+        say_wrapped(f"coordinator: {message}", err=True)
         if as_json:
             print_json({"error": _record(error, message), "exit_status": status})
     return status

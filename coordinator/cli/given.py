@@ -1,7 +1,7 @@
 """From the flags of a command, and a scenario file, to a scenario; `--help` needs nothing of this."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -13,20 +13,27 @@ from coordinator.scenario.named import name_values, values_of_file
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.plugins import load_plugins, require_loaded
 from coordinator.scenario.programs import allow_program, require_named
+from coordinator.scenario.reach import FILE
 from coordinator.scenario.schedule_text import with_schedule
 from emunode.errors import ScenarioError
 
+WORDS = ("topology", "collective", "algorithm")
+"""The options that a command also takes as words, in this order."""
 DAY = 86400.0
 LONGER_UNITS = {"h": 3600.0, "min": 60.0, "m": 60.0}
 """Units of waiting times, in seconds, beside the units of a scenario."""
 LONGER = re.compile(r"(\d+(?:\.\d+)?)\s*(h|min|m)", re.ASCII)
 
 
-def values_from(file: Path | None, flags: Any) -> dict[str, object]:
-    """Return the keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are
-    executed. `flags` is a record with None for flags that are not given, or a dictionary.
+def values_from(words: Sequence[str], flags: Any) -> dict[str, object]:
+    """Return the values that the words of a command and its flags give, not validated yet.
+
+    `words` are the name of a scenario file, whose keys flags override, or the first values themselves. Plug-ins that the
+    flags name are executed. `flags` is a record with None for flags that are not given, or a dictionary.
     """
     given = texts_of(flags)
+    file = Path(words[0]) if words and is_file_name(words[0]) else None
+    given |= named_values(words if file is None else words[1:], given, file)
     name_values(with_absolute_network(given, Path.cwd()))
     values = values_of_file(read_scenario(file), file.parent, given) if file else {}
     if "plugin" in values or "plugin" in given:
@@ -54,9 +61,29 @@ def _plugins(in_file: Any, named: Sequence[str]) -> tuple[str, ...]:
     return loaded + tuple(entry for entry in require_loaded(in_file) if entry not in loaded)
 
 
-def scenario_from(file: Path | None, flags: Any) -> Scenario:
-    """Return a scenario from a file, overridden by flags."""
-    return make_scenario(values_from(file, flags))
+def is_file_name(word: str) -> bool:
+    """Return whether the first word of a command is a scenario file and not a network."""
+    return word.endswith(".toml") or ("/" in word and not word.startswith(FILE))
+
+
+def named_values(words: Sequence[str], given: Mapping[str, object], file: Path | None = None) -> dict[str, Any]:
+    """Return the values of the words `TOPOLOGY COLLECTIVE ALGORITHM`; ScenarioError if flags or a file say otherwise."""
+    if words and file is not None:
+        raise ScenarioError(
+            "scenario", " ".join(words), f"{file} is a scenario file; flags change its keys: --option VALUE"
+        )
+    if more := words[len(WORDS) :]:
+        raise ScenarioError("scenario", " ".join(more), f"after {', '.join(WORDS)} options have names: --option VALUE")
+    named = dict(zip(WORDS, words, strict=False))
+    for name, word in named.items():
+        if given.get(name, word) not in (word, [word]):
+            raise ScenarioError(name, word, f"--{name} says {given[name]!r}; give one of the two")
+    return named
+
+
+def scenario_from(words: Sequence[str], flags: Any) -> Scenario:
+    """Return the scenario of the words of a command and its flags."""
+    return make_scenario(values_from(words, flags))
 
 
 def seconds_from(name: str, text: str) -> float:

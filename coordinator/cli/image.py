@@ -34,8 +34,6 @@ def image(
     debian: Annotated[
         bool,
         Parameter(
-            negative=(),
-            show_default=False,
             help="build the base from Debian packages, without a registry (needs root, debootstrap)",
         ),
     ] = False,

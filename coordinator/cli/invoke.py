@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from coordinator.annexes import require_installed
-from coordinator.cli.app import app
+from coordinator.api.console import say_wrapped
+from coordinator.cli.app import app, short_help
 from coordinator.cli.failures import report_error
 from coordinator.cli.interrupts import Interrupts
 from coordinator.scenario.plugins import load_plugins
@@ -44,6 +45,9 @@ def _invoke(arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
                 *(word.partition("=")[0] for word in arguments),
             ):
                 require_installed(asked)
+            if short := short_help(arguments):
+                say_wrapped(short)
+                return 0
             if arguments[0] in WITH_OPTIONS:
                 load_named_plugins(arguments[1:])
         command = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from difflib import get_close_matches
 from inspect import getdoc
 from typing import Annotated, Any, Literal
 
@@ -26,9 +25,9 @@ from coordinator.cli.output import PluginCommand, as_command
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.registry import RegisteredAlgorithm
 from emunode.annexes import PROGRAM
-from emunode.errors import ScenarioError
+from emunode.errors import PLUGIN_HINT, ScenarioError, did_you_mean
 from emunode.model import Collective, CollectiveSpec
-from emunode.terminal import plural, say
+from emunode.terminal import plural, say, unwrapped
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 
@@ -176,8 +175,8 @@ def _networks_of(family: str) -> str:
 def _suggestion(name: str, known: list[str]) -> str:
     if name.lower() == PROGRAM:
         return "it stands for a program of your own; see `coordinator run --help` about --program"
-    near = get_close_matches(name.lower(), known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(dict.fromkeys(known))}"
+    meant = did_you_mean(name.lower(), known) or f"known are: {', '.join(dict.fromkeys(known))}; "
+    return meant + PLUGIN_HINT
 
 
 def _details(family: str, entry: RegisteredAlgorithm, network: Topology | None) -> dict[str, Any]:
@@ -188,7 +187,7 @@ def _details(family: str, entry: RegisteredAlgorithm, network: Topology | None) 
     example = _example(family, entry) if network is None else accepted(network, entry)
     return {
         **algorithm_row(family, entry),
-        "documentation": getdoc(entry) or "",
+        "documentation": unwrapped(getdoc(entry) or ""),
         "example": None if example is None else _setting(example.spec),
         "claims": [
             {"name": claim.name, "relation": claim.relation, "predicted": claim.predicted, "source": claim.source}

@@ -6,7 +6,6 @@ scenario of them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, make_dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group as FlagGroup
@@ -39,7 +38,7 @@ def flag_type(option: ScenarioOption, defaults: Mapping[str, object]) -> Any:
     # A feature may have a group of its own, below the others.
     group = GROUPS.get(option.group, FlagGroup(option.group, sort_key=len(GROUPS)))
     if option.is_switch:
-        return Annotated[bool | None, Parameter(help=option.help(), negative=(), group=group)]
+        return Annotated[bool | None, Parameter(help=option.help(), group=group)]
     # `| str`: cyclopts must not refuse a value; `make_scenario` does, with the same message for flags and files.
     one: Any = Literal[tuple(option.choices)] | str if option.choices else str
     value: Any = list[str] if option.is_repeatable else one
@@ -50,7 +49,6 @@ def flag_type(option: ScenarioOption, defaults: Mapping[str, object]) -> Any:
             converter=texts_of if option.is_repeatable else text_of,
             metavar=option.metavar,
             show_default=_shown(option, defaults),
-            negative=(),
             group=group,
             allow_leading_hyphen=option.form is not None and option.form.may_begin_with_hyphen,
         ),
@@ -76,4 +74,11 @@ def _shown(option: ScenarioOption, defaults: Mapping[str, object]) -> str | bool
 
 Flags: Any = make_flags("Flags", {})
 ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
-ScenarioFile = Annotated[Path | None, Parameter(help="scenario file in TOML; flags override its keys")]
+ScenarioWords = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="network, collective and algorithm, such as star:4 broadcast edt; or a scenario file in TOML, whose name ends "
+        "in .toml or has a slash. Flags give what is left out, and override the keys of a file",
+    ),
+]
+"""The words of a command before its flags."""

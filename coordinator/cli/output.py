@@ -11,15 +11,16 @@ from cyclopts import App, Group, Parameter
 
 from coordinator.scenario.option import PLUGIN
 from coordinator.scenario.plugins import load_plugins
+from emunode.terminal import unwrapped
 
 OUTPUT = Group("Output", sort_key=90)
 PAGE = Group("Page in a browser", sort_key=90)
 JsonFlag = Annotated[
     bool,
-    Parameter(negative=(), show_default=False, group=OUTPUT, help="print one JSON document instead of text"),
+    Parameter(group=OUTPUT, help="print one JSON document instead of text"),
 ]
 
-PluginFlag = Annotated[list[str] | None, Parameter(name="--plugin", negative=(), help=PLUGIN)]
+PluginFlag = Annotated[list[str] | None, Parameter(name="--plugin", help=PLUGIN)]
 """`load_plugins` executes the given files and modules."""
 ProgramFlag = Annotated[str | None, Parameter(help="program of the runs, so that their hops can be replayed")]
 RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs/ for its latest run")]
@@ -27,7 +28,7 @@ RunArgument = Annotated[Path, Parameter(help="run directory, or a folder of runs
 
 def _switch(text: str) -> Parameter:
     """Describe a flag without a value, among those for output."""
-    return Parameter(group=OUTPUT, help=text, negative=(), show_default=False)
+    return Parameter(group=OUTPUT, help=text)
 
 
 @Parameter(name="*")
@@ -62,8 +63,6 @@ class PageFlags:
         Parameter(
             group=PAGE,
             help="steer the run from a page in a browser; it begins paused",
-            negative=(),
-            show_default=False,
         ),
     ] = False
     watch_timeout: Annotated[
@@ -99,6 +98,6 @@ def as_command(function: Callable[..., object]) -> App:
     """
     name = re.findall("[A-Z]?[a-z]+", function.__name__)[0].lower()
     _, _, rest = (getdoc(function) or "").partition("\n\n")
-    command = App(name=name, help_epilogue=rest, help_format="plaintext")
+    command = App(name=name, help_epilogue=unwrapped(rest), help_format="plaintext")
     command.default(function)
     return command

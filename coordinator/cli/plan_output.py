@@ -1,10 +1,10 @@
 """The output of `coordinator plan`."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from time import process_time
 from typing import Any
 
+from coordinator.api.console import say_wrapped
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import scenario_from
@@ -20,10 +20,10 @@ LONGEST = 40
 """Most characters of an amount in words: a placement from a file names the host of each node."""
 
 
-def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
-    """Print the plan of the scenario in a file and flags, and return the exit status."""
+def print_plan(words: Sequence[str], flags: Any, as_json: bool) -> int:
+    """Print the plan of the scenario in words and flags, and return the exit status."""
     began = process_time()
-    made = make_plan(scenario_from(file, flags), estimate=True)
+    made = make_plan(scenario_from(words, flags), estimate=True)
     needs, reason = describe_needs(made), why_impossible(made)
     if Need.TABLE in made.algorithm.needs and reason is None:
         # Measured, network included: every process computes the same tables, or forks after they are computed.
@@ -41,9 +41,9 @@ def print_plan(file: Path | None, flags: Any, as_json: bool) -> int:
         for line in describe_dropped(dropped, claims):
             say(line)
     if reason is not None:
-        say(f"coordinator: {reason}", err=True)
+        say_wrapped(f"coordinator: {reason}", err=True)
     elif large := warning(made):
-        say(f"warning: {large}", err=True)
+        say_wrapped(f"warning: {large}", err=True)
     return 0 if reason is None else 4
 
 

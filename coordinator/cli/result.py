@@ -30,7 +30,7 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
     summary: dict[str, Any] = result.summary
     out = render.console()
     for line in _run_lines(plan, summary):
-        out.print(line)
+        out.print(line, wrap=out.is_terminal)
     if every_claim:
         word = unjudged_word(summary)
         records = [judgement.record() for judgement in result.judgements]
@@ -43,13 +43,13 @@ def show_result(plan: Plan, result: RunResult, *, every_claim: bool = False) -> 
         show_brief(result.judgements, summary)
     _show_counts(summary, every_claim=every_claim)
     for line in _notes(plan, summary):
-        out.print(line)
+        out.print(line, wrap=out.is_terminal)
     if result.report_error:
         out.print(f"[yellow]report.html was not drawn[/]: {escape(result.report_error)}")
     note = verdict_note(summary)
     explained = f" ({escape(note)})" if note else ""
     verdict = render.verdict_text(result.verdict)
-    out.print(f"verdict: {verdict}{explained}   journal {summary['journal_hash']}")
+    out.print(f"verdict: {verdict}{explained}   journal {summary['journal_hash']}", wrap=out.is_terminal)
     say(f"run directory: {result.path}")
     if result.index_error:
         out.print(f"[yellow]the index of runs was not updated[/]: {escape(result.index_error)}")

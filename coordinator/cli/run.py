@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from coordinator.annexes import annex_function
+from coordinator.api.console import say_wrapped
 from coordinator.cli.given import scenario_from, seconds_from
-from coordinator.cli.options import ScenarioFile, ScenarioFlags
+from coordinator.cli.options import ScenarioFlags, ScenarioWords
 from coordinator.cli.output import PageFlags, RunOutput, as_command
 from coordinator.live.opening import WATCH_SECONDS, metrics_target, open_listener, watched_plan
 from coordinator.planning.feasibility import needs_own_network, require_possible, tracking_exceeded, warning
@@ -17,7 +18,6 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.drivers import join_defaults
 from emunode.errors import ScenarioError
 from emunode.runtime import single_threaded_imports
-from emunode.terminal import say
 
 if TYPE_CHECKING:
     from coordinator.execution.branch import Origin
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 class RunCommand:
     """Run a scenario.
 
-    The scenario comes from a file, from flags, from a file with flags that override it, or with --from from a stored run.
+    The scenario comes from words and flags, from a file with flags that override it, or with --from from a stored run.
 
     Examples:
-      coordinator run --topology star:4 --collective broadcast --algorithm edt
+      coordinator run star:4 broadcast edt
       coordinator run scenario.toml --seed 7 --driver memory
     """
 
-    scenario: ScenarioFile = None
+    scenario: ScenarioWords = ()
     _: KW_ONLY
     flags: ScenarioFlags = None
     join_seconds: Annotated[
@@ -77,14 +77,14 @@ class RunCommand:
         plan, origin = self._plan()
         require_possible(plan)
         if large := warning(plan):
-            say(f"warning: {large}", err=True)
+            say_wrapped(f"warning: {large}", err=True)
         # Before the process moves to a network of its own, out of reach of other programs.
         listener = open_listener(port) if page.watch else None
         metrics = None if output.metrics is None else metrics_target(output.metrics)
         if needs_own_network(plan):
             if plan.scenario.netns == "auto":
                 text = f"{plan.topology.title}: {tracking_exceeded(plan)}; moving to a network namespace of its own"
-                say(text, err=True)
+                say_wrapped(text, err=True)
             enter_own_network()
         # Not before: polars starts threads when it is imported, and only a process with one thread can move.
         with single_threaded_imports():

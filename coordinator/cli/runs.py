@@ -10,6 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from coordinator.api.console import say_wrapped
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import Command, JsonFlag, as_command
@@ -43,9 +44,7 @@ class RunsCommand(Command):
     folder: Annotated[Path, Parameter(help="folder that holds runs")] = RUNS
     _: KW_ONLY
     last: Annotated[int, Parameter(metavar="N", help="show the first N runs; 0: all")] = LAST
-    filter: Annotated[
-        str, Parameter(metavar="WORDS", show_default=False, help="show runs that contain all of these words")
-    ] = ""
+    filter: Annotated[str, Parameter(metavar="WORDS", help="show runs that contain all of these words")] = ""
     sort: Annotated[str, Parameter(metavar="COLUMN", help=f"one of {', '.join(ORDERS)}")] = "time"
     group: Annotated[str | None, Parameter(metavar="KEY", help=f"one table for each {', '.join(GROUPS)}")] = None
 
@@ -110,9 +109,7 @@ def open_run(
         Path | None, Parameter(help="run directory, or a folder of runs/; default: the newest run in runs/")
     ] = None,
     *,
-    index: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="show the page of all runs, runs/index.html")
-    ] = False,
+    index: Annotated[bool, Parameter(help="show the page of all runs, runs/index.html")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Show the report of a run in the browser, and print its path.
@@ -133,7 +130,7 @@ def open_run(
         return
     say(page, lines=False)
     if problem is not None:
-        say(f"not opened: {problem}", err=True)
+        say_wrapped(f"not opened: {problem}", err=True)
 
 
 def open_page(page: Path | str) -> str | None:

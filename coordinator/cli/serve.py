@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from coordinator.cli.execute import run_plan
 from coordinator.cli.given import seconds_from, values_from
-from coordinator.cli.options import ScenarioFile, ScenarioFlags
+from coordinator.cli.options import ScenarioFlags, ScenarioWords
 from coordinator.cli.output import RunOutput, as_command
 from coordinator.live.opening import metrics_target
 from coordinator.planning.feasibility import require_possible
@@ -23,7 +23,7 @@ from emunode.host.process import forgo_privileges
 
 @as_command
 def serve(
-    scenario: ScenarioFile = None,
+    scenario: ScenarioWords = (),
     *,
     flags: ScenarioFlags = None,
     listen: Annotated[str, Parameter(metavar="ADDRESS:PORT", help="where hosts join")] = "127.0.0.1:7000",
@@ -38,8 +38,7 @@ def serve(
     are read from variables such as TESTBENCH_TOPOLOGY.
 
     Examples:
-      coordinator serve --hosts 2 --topology star:4 --collective broadcast \\
-          --algorithm flood
+      coordinator serve star:4 broadcast flood --hosts 2
       coordinator serve scenario.toml --listen 0.0.0.0:7000 --token-file secret
     """
     forgo_privileges()

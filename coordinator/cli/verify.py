@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from coordinator.api.console import say_wrapped
 from coordinator.api.verification import explained_state, inevitable_loss
 from coordinator.api.verification import verify as verify_run
 from coordinator.cli.documents import print_json
@@ -92,4 +93,4 @@ def warn_unverified(runs: Iterable[Path]) -> None:
     for run in dict.fromkeys(runs):
         warning = verify_run(run).warning()
         if warning:
-            say(f"warning: {warning}", err=True, lines=False)
+            say_wrapped(f"warning: {warning}", err=True, lines=False)

@@ -33,7 +33,7 @@ from coordinator.scenario.fault_syntax import (
     require_dash,
     require_drawable,
 )
-from emunode.errors import ScenarioError
+from emunode.errors import PLUGIN_HINT, ScenarioError, did_you_mean
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, Moment, field_names, value_names, why_random
 from emunode.model import Step
@@ -341,7 +341,8 @@ def _choices(word: str, how: str, text: str, field: str, repair: Mean | None = N
         kind, block, argument = _block(what, argument.removeprefix(":"), text, field)
     elif what != "any" and kind not in KINDS:
         allowed = [*SHORT, *(name for name in KINDS if name not in REPAIRS), *BLOCK_KINDS]
-        raise ScenarioError(field, text, f"{what!r} is not among: any, {', '.join(allowed)}")
+        meant = did_you_mean(what, allowed, word.removeprefix(what))
+        raise ScenarioError(field, text, f"{meant}{what!r} is not among: any, {', '.join(allowed)}; {PLUGIN_HINT}")
     elif what != "any":
         # The value of a process is a mean, such as `mttf:2s`, and not the value of a kind of fault.
         if how != "process":

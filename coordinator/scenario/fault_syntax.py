@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final
 
-from emunode.errors import ScenarioError
+from emunode.errors import PLUGIN_HINT, ScenarioError, did_you_mean
 from emunode.faults.effects import Ends, Stops
 from emunode.faults.kinds import (
     FOREVER,
@@ -53,7 +53,9 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
     if "=" in kind:
         raise ScenarioError("fault", spec, f"a fault is written KIND:WHERE@STEP, a set of random faults random:{spec}")
     if not colon or kind not in KINDS:
-        raise ScenarioError("fault", spec, f"it is KIND:WHERE@STEP with KIND one of: {', '.join(KINDS)}")
+        meant = did_you_mean(kind.lower(), KINDS, colon + rest)
+        known = f"it is KIND:WHERE@STEP with KIND one of: {', '.join(KINDS)}"
+        raise ScenarioError("fault", spec, f"{meant}{known}; {PLUGIN_HINT}")
     where, at, when = rest.rpartition("@") if "@" in rest else (rest, "", "")
     if kind in ON_LINKS and re.search("[~>*]", where):
         kind = ON_LINKS[kind]

@@ -7,7 +7,6 @@ value and the allowed values.
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from numbers import Integral
@@ -43,7 +42,7 @@ from coordinator.scenario.reach import (
     PROGRAM,
     SCHEDULE_FILE,
 )
-from emunode.errors import ScenarioError
+from emunode.errors import ScenarioError, did_you_mean
 from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
 from emunode.timed.cost_model import NANO, LinearCostModel
 
@@ -65,6 +64,13 @@ def _lower_name(value: object) -> object:
         return value
     name, colon, parameter = value.partition(":")
     return f"{name.lower()}{colon}{parameter}"
+
+
+def _one_algorithm(value: str) -> str:
+    """Refuse a list of algorithms. Raises ValueError."""
+    if "," in value:
+        raise ValueError(f"one algorithm at a time; `coordinator sweep` and `campaign` take --vary algorithm={value}")
+    return value
 
 
 def _netns(value: object) -> object:
@@ -192,9 +198,9 @@ class Scenario(BaseModel):
     collective: Annotated[Collective, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         description="collective operation"
     )
-    algorithm: Annotated[str, BeforeValidator(_lower), Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
-        description="see `coordinator list algorithms`"
-    )
+    algorithm: Annotated[
+        str, BeforeValidator(_lower), AfterValidator(_one_algorithm), Option(OptionGroup.COLLECTIVE, reach=DATA)
+    ] = Field(description="see `coordinator list algorithms`")
     source: Annotated[Label | None, Option(OptionGroup.COLLECTIVE, reach=DATA)] = Field(
         None, description="label of the source (broadcast, scatter, unicast) or of the target (gather, reduce)"
     )
@@ -447,8 +453,7 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
     for key in values:
         if key not in OPTIONS:
             require_installed(f"--{key.replace('_', '-')}")
-            near = get_close_matches(key, OPTIONS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(OPTIONS)}"
+            hint = did_you_mean(key, OPTIONS).rstrip() or f"known are: {', '.join(OPTIONS)}"
             raise ScenarioError("scenario", key, f"there is no such key; {hint}")
     try:
         return model.model_validate(dict(values))
@@ -458,7 +463,11 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
         if len(missing) == 1:
             raise ScenarioError(missing[0], None, f"it is required: {OPTIONS[missing[0]].field.description}") from None
         if missing:
-            raise ScenarioError("scenario", None, f"these are required: {'; '.join(described)}") from None
+            raise ScenarioError(
+                "scenario",
+                None,
+                f"these are required: {'; '.join(described)}; for example `coordinator run star:4 broadcast edt`",
+            ) from None
         first = error.errors()[0]
         field = str(first["loc"][0])
         message = first["msg"].removeprefix("Value error, ")
@@ -466,8 +475,8 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
         if (option.words or first["type"] in NUMBER_ERRORS) and option.allowed:
             message = option.allowed
         if first["type"] in ("enum", "literal_error") and isinstance(first["input"], str):
-            near = get_close_matches(first["input"], re.findall("'([^']+)'", first["ctx"]["expected"]), n=1)
-            message = f"did you mean {near[0]!r}? {message}" if near else message
+            allowed = re.findall("'([^']+)'", first["ctx"]["expected"])
+            message = f"{did_you_mean(first['input'], allowed)}it is one of {', '.join(allowed)}"
         raise ScenarioError(field, first["input"], message[:1].lower() + message[1:]) from None
 
 

@@ -69,7 +69,7 @@ class Option(NamedTuple):
     """`DATA`, or the effects of its values. If it is not stated, a value in a file counts only if the user names it too."""
 
 
-METAVARS = {"integer": "INT", "number": "FLOAT", "string": "TEXT", "boolean": "BOOL"}
+METAVARS = {"integer": "INT", "number": "NUMBER", "string": "TEXT", "boolean": "BOOL"}
 """Placeholders for the types of JSON Schema."""
 TYPES = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
 """Python's types for the types of JSON Schema."""

@@ -4,7 +4,6 @@ To add an algorithm, decorate its class with `register`; a new module also needs
 """
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Final
 
 import emunode.topologies.registry  # noqa: F401  # declares the families
@@ -12,7 +11,7 @@ from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.repair import make_repaired
 from emunode.annexes import ALGORITHMS as FROM_OUTSIDE
 from emunode.annexes import from_annex
-from emunode.errors import ScenarioError
+from emunode.errors import PLUGIN_HINT, ScenarioError, did_you_mean
 from emunode.model import Collective, CollectiveSpec, EvenParts
 from emunode.topologies.base import FAMILIES, Topology
 
@@ -172,16 +171,13 @@ def require_visitable(topology: Topology, entry: RegisteredAlgorithm) -> None:
 
 def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, RegisteredAlgorithm]) -> str:
     places = {family: family for family in FAMILIES} | {ANY_FAMILY: "any network"}
-    elsewhere = [
-        f"{collective} on {place}"
+    done = {
+        place: [each for each in Collective if (family, each, spec.algorithm) in ALGORITHMS]
         for family, place in places.items()
-        for collective in Collective
-        if (family, collective, spec.algorithm) in ALGORITHMS
-    ]
-    if elsewhere:
-        hint = f"it is defined for {' and '.join(elsewhere)}; "
-    else:
-        near = get_close_matches(spec.algorithm, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+    }
+    does = [f"{', '.join(names)} on {place}" for place, names in done.items() if names]
+    elsewhere = f"it does {'; '.join(does)}" if does else ""
+    hint = f"{elsewhere}; " if elsewhere else did_you_mean(spec.algorithm, known)
     choice = ", ".join(known) or "nothing yet"
-    return f"{hint}{spec.collective} on {topology.family} is done by: {choice}"
+    asked = "" if elsewhere else f"; {PLUGIN_HINT}"
+    return f"{hint}{spec.collective} on {topology.family} is done by: {choice}{asked}"

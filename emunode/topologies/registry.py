@@ -3,11 +3,12 @@
 The module of a family is imported when the family is first asked for.
 """
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
 
-from emunode.errors import ScenarioError
+from emunode.errors import PLUGIN_HINT, ScenarioError
 from emunode.topologies.base import FAMILIES, Topology
 
 MODULES: Final[Mapping[str, str]] = {
@@ -73,24 +74,28 @@ def large_examples() -> list[str]:
 def parse_topology(text: str) -> Topology:
     """Return the network called `text`; equal networks get the same canonical `name`.
 
-    Raises ScenarioError (field `topology`), whose message lists the families and suggests the nearest family.
+    Raises ScenarioError (field `topology`), whose message suggests the nearest family.
     """
     name, colon, parameters = text.partition(":")
     family = FAMILIES.get(name.lower())
     if family is None:
-        raise ScenarioError("topology", text, _allowed_families(name, colon + parameters))
+        raise ScenarioError("topology", text, _allowed_families(text))
     if not colon:
         raise ScenarioError("topology", text, f"write {family.form} with {family.condition}, such as {family.example}")
     return family.parse(parameters)
 
 
-def _allowed_families(name: str, parameters: str) -> str:
+def _allowed_families(text: str) -> str:
+    name, colon, parameters = text.lower().partition(":")
+    if not colon:  # it may be what is missing, as in star4
+        name = re.split("[-_]?[0-9]", text.lower())[0]
+        parameters = text[len(name) :].lstrip("-_")
     hint = ""
-    if nearest := get_close_matches(name.lower(), FAMILIES, n=1):
-        meant = nearest[0] + parameters
+    if nearest := get_close_matches(name, FAMILIES, n=1):
+        meant = f"{nearest[0]}:{parameters}"
         try:
-            FAMILIES[nearest[0]].parse(parameters[1:])
+            FAMILIES[nearest[0]].parse(parameters)
         except ScenarioError:
             meant = FAMILIES[nearest[0]].example
         hint = f"did you mean {meant}? "
-    return f"{hint}known are {', '.join(FAMILIES)}"
+    return f"{hint}`coordinator list topologies` lists {len(FAMILIES)} families; {PLUGIN_HINT}"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator.cli.app import app
+from coordinator.cli.app import app, in_words
 from coordinator.scenario.model import OPTIONS, scenario_model
 from reference_pages.markdown import page, table
 
@@ -14,6 +14,7 @@ from reference_pages.markdown import page, table
 def commands_page() -> str:
     """Return every command and flag of `coordinator`, then the help text of `emunode`."""
     commands = app.generate_docs(output_format="markdown", heading_level=2)
+    commands = in_words(commands)
     commands = re.sub(
         r" -m \S+", "", commands
     )  # groups of commands take the name of the running program into their usage

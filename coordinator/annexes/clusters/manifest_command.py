@@ -11,7 +11,7 @@ from coordinator.annexes.clusters.containers import compose_file, swarm_file
 from coordinator.annexes.clusters.kubernetes import kubernetes_manifest, needs_comment
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
-from coordinator.cli.options import ScenarioFile, ScenarioFlags
+from coordinator.cli.options import ScenarioFlags, ScenarioWords
 from coordinator.cli.output import Command, as_command
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.command import scenario_flags
@@ -24,7 +24,7 @@ from emunode.terminal import say
 class ManifestCommand(Command, ABC):
     """A command that prints a file to start a run from."""
 
-    scenario: ScenarioFile = None
+    scenario: ScenarioWords = ()
     _: KW_ONLY
     flags: ScenarioFlags = None
     hosts: Annotated[int | None, Parameter(help="number of hosts; default: as --ranks-per-host requires")] = None

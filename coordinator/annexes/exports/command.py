@@ -25,12 +25,13 @@ from coordinator.reports.curves import read_curves, read_losses
 from coordinator.reports.pictures import write_lines
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import absolute_value
-from emunode.errors import ScenarioError
+from emunode.errors import ScenarioError, did_you_mean
 from emunode.terminal import say
 
-FLAGS = (
-    "--graphml, --goal, --msccl, --forestcoll, --chakra, --trace, --gif, --pgfplots or --csv FILE, or --figures FOLDER"
-)
+BELOW: Mapping[str, tuple[str, str]] = {
+    words.removeprefix("export "): each for words, each in merged("commands").items() if words.startswith("export ")
+}
+"""The commands that write one kind of file, by the kind."""
 KINDS = ("graphml", "goal", "trace", "gif", "figures", "msccl", "forestcoll", "chakra", "pgfplots", "csv")
 SCHEDULES = ("msccl", "forestcoll", "chakra")
 CURVES = {"pgfplots", "csv"}
@@ -66,7 +67,7 @@ class ExportCommand(PluginCommand):
       coordinator export figures runs/star-4-broadcast-edt figures --step 3
     """
 
-    run: RunArgument | None = None
+    run: Annotated[tuple[Path, ...], Parameter(help="run directory, or a folder of runs/ for its latest run")] = ()
     _: KW_ONLY
     graphml: Annotated[Path | None, Parameter(group=OUTPUT, help="write the network and its trees as GraphML")] = None
     goal: Annotated[
@@ -110,9 +111,13 @@ class ExportCommand(PluginCommand):
 
     def __call__(self) -> int:
         files = {kind: path for kind in KINDS if (path := getattr(self, kind)) is not None}
-        if not files:
-            raise ScenarioError("export", None, f"say what to write: {FLAGS}")
-        return export_files(self.run, files, self.topology, self.about, self.step, as_json=self.json)
+        if not files or len(self.run) > 1:
+            asked = str(self.run[0]) if self.run else None
+            kinds = f"`coordinator export WHAT RUN FILE` writes one of {', '.join(sorted(BELOW))}"
+            raise ScenarioError("export", asked, did_you_mean(asked or "", BELOW) + kinds)
+        return export_files(
+            self.run[0] if self.run else None, files, self.topology, self.about, self.step, as_json=self.json
+        )
 
 
 @dataclass
@@ -363,7 +368,5 @@ def _show(files: Mapping[str, Path], dropped: Mapping[str, Sequence[str]], *, as
 
 export_command = as_command(ExportCommand)
 
-for words, (command, summary) in merged("commands").items():
-    group, _, what = words.partition(" ")
-    if group == "export" and what:
-        export_command.command(command, name=what, help=summary)
+for what, (command, summary) in BELOW.items():
+    export_command.command(command, name=what, help=summary)

@@ -43,9 +43,9 @@ class LimitFlags:
     answer_seconds: Annotated[float, Parameter(help="time for one answer")] = 10.0
     total_seconds: Annotated[float, Parameter(help="time for all checks")] = 300.0
     memory_megabytes: Annotated[int, Parameter(help="memory of one process")] = 1024
-    require_confinement: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="execute nothing unless all layers of confinement hold")
-    ] = False
+    require_confinement: Annotated[bool, Parameter(help="execute nothing unless all layers of confinement hold")] = (
+        False
+    )
 
     def checked(self) -> Limits:
         """Return the limits; ScenarioError for a value that is out of range."""
@@ -70,14 +70,10 @@ class ScheduleFlags:
         tuple[str, ...],
         Parameter(help="also say what is lost to this outage where thread blocks wait (repeatable)"),
     ] = ()
-    brief: Annotated[bool, Parameter(negative=(), show_default=False, help="count the files by format and verdict")] = (
-        False
-    )
+    brief: Annotated[bool, Parameter(help="count the files by format and verdict")] = False
     claims: Annotated[
         bool,
         Parameter(
-            negative=(),
-            show_default=False,
             help="also print what files state of themselves, and the lower bounds of the network",
         ),
     ] = False
@@ -141,7 +137,7 @@ class CheckFlags:
         if self.gradescope is not None and not self.gradescope.parent.is_dir():
             raise ScenarioError("gradescope", str(self.gradescope), "expected a file in a folder that exists")
         began = time.monotonic()
-        with on_stderr("check") as progress:
+        with on_stderr("check", "no mark is kept; the same command begins again") as progress:
             found = grade_file(file, options, progress)
         if self.gradescope is not None:
             marks = results(found, time.monotonic() - began)

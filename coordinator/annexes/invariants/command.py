@@ -52,12 +52,8 @@ class GraphCommand(PluginCommand):
         str, Parameter(help="network, such as star:5, or a file: .graphml .gml .json .g6 .s6 .edges .topo")
     ]
     _: KW_ONLY
-    relabel: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="call the nodes of a file by their ranks")
-    ] = False
-    merge_links: Annotated[
-        bool, Parameter(negative=(), show_default=False, help="make one link of parallel links of a file; rates add")
-    ] = False
+    relabel: Annotated[bool, Parameter(help="call the nodes of a file by their ranks")] = False
+    merge_links: Annotated[bool, Parameter(help="make one link of parallel links of a file; rates add")] = False
     time_limit: Annotated[
         float, Parameter(help="seconds for each property that no formula gives; the others are always printed")
     ] = 10.0
@@ -68,7 +64,6 @@ class GraphCommand(PluginCommand):
         list[str] | None,
         Parameter(
             help="print only this figure of fault tolerance, such as extra_connectivity:4, or all of them (repeatable)",
-            negative=(),
         ),
     ] = None
     work: Annotated[

@@ -79,8 +79,6 @@ class MpiCommand(TrafficOutput, PluginCommand):
     order: Annotated[
         bool,
         Parameter(
-            negative=(),
-            show_default=False,
             group=CALLS,
             help="also judge the order of operations: the same bits on all ranks, and rank order of operations that do not "
             "commute",
@@ -100,8 +98,6 @@ class MpiCommand(TrafficOutput, PluginCommand):
     open_ports: Annotated[
         bool,
         Parameter(
-            negative=(),
-            show_default=False,
             group=LIBRARY,
             help="where no network namespace is allowed, run in the network of this machine, where mpirun listens on all "
             "addresses",
@@ -131,7 +127,7 @@ class MpiCommand(TrafficOutput, PluginCommand):
             open_ports=self.open_ports,
             time_limit=seconds_from("time-limit", self.time_limit),
         )
-        with on_stderr("judge") as progress:
+        with on_stderr("judge", "nothing is kept; the same command begins again") as progress:
             judgement = judge(settings, lambda done, total: progress("numbers of ranks", done, total))
         placed = [] if network is None else _placed(judgement.verdicts, network, self.placement)
         saved = [] if self.out is None else save_calls(judgement, self.out)

@@ -26,7 +26,7 @@ SHOWN_COUNTS = 40
 
 def search_orders(scenario: Scenario, executions: int | None, out: Path | None, *, as_json: bool) -> int:
     """Run every order of a scenario, print the result, and write the order that deviates; return the exit status."""
-    with on_stderr("certify") as progress:
+    with on_stderr("certify", "nothing is kept; the same command begins again") as progress:
         found = run_every_order(scenario, executions, progress)
     path = out or Path("runs", "counterexamples", f"{found.plan.name}-order.json")
     repeat = []

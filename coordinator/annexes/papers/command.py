@@ -39,7 +39,7 @@ class ReproduceCommand(PluginCommand):
 
     name: Annotated[str | None, Parameter(help="reproduction to run; without it, they are listed")] = None
     _: KW_ONLY
-    all: Annotated[bool, Parameter(negative=(), show_default=False, help="run every reproduction")] = False
+    all: Annotated[bool, Parameter(help="run every reproduction")] = False
     n: Annotated[int | None, Parameter(help="only this size of the network; default: every size in the tables")] = None
     out: Annotated[
         Path | None,
@@ -50,7 +50,7 @@ class ReproduceCommand(PluginCommand):
     ] = None
     list: Annotated[
         bool,
-        Parameter(negative=(), show_default=False, help="list the statements of the papers that are not reproduced"),
+        Parameter(help="list the statements of the papers that are not reproduced"),
     ] = False
     minutes: Annotated[float, Parameter(help="start no further run after this time")] = 60.0
 
@@ -99,7 +99,7 @@ def _reproduce(
     """Run reproductions one after the other, show each table as soon as it is complete, and return the exit status."""
     began = time.monotonic()
     try:
-        with on_stderr("reproduce") as progress:
+        with on_stderr("reproduce", "" if out else "nothing is kept; with --out, finished runs are") as progress:
             done = run_reproductions(
                 chosen, out, minutes, progress, (lambda _section: None) if as_json else show_section, show_estimate
             )

@@ -1,11 +1,9 @@
 """The registered reproductions: one line per paper; each paper lists its own."""
 
-from difflib import get_close_matches
-
 from coordinator.annexes.papers import additions, any_network, fragopoulou_akl, hussain, johnsson_ho, tseng_sheu
 from coordinator.annexes.papers.base import REPRODUCTIONS as REPRODUCTIONS  # noqa: PLC0414  # complete once this is imported
 from coordinator.annexes.papers.base import Reproduction
-from emunode.errors import ScenarioError
+from emunode.errors import ScenarioError, did_you_mean
 
 PAPERS = (
     tseng_sheu,
@@ -24,6 +22,5 @@ def find_reproduction(name: str) -> Reproduction:
     """Return the reproduction of this name; otherwise raises ScenarioError (field `reproduce`) with the known names."""
     if name in REPRODUCTIONS:
         return REPRODUCTIONS[name]
-    near = get_close_matches(name, REPRODUCTIONS, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ScenarioError("reproduce", name, f"{hint}known reproductions: {', '.join(REPRODUCTIONS)}")
+    known = f"known reproductions: {', '.join(REPRODUCTIONS)}"
+    raise ScenarioError("reproduce", name, did_you_mean(name, REPRODUCTIONS) + known)

@@ -10,12 +10,13 @@ from cyclopts import Parameter
 from coordinator.annexes import annex_function
 from coordinator.annexes.proofs.api import certify_scenario
 from coordinator.annexes.proofs.certificate import Certificate, Level, record
+from coordinator.api.console import say_wrapped
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.engines import Engine
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
-from coordinator.cli.options import ScenarioFile
+from coordinator.cli.options import ScenarioWords
 from coordinator.cli.output import OUTPUT, Command, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.scenario.model import make_scenario
@@ -32,12 +33,11 @@ class CertifyCommand(Command):
     The verdict is `holds` if every healthy node receives everything that is due, under every set of faults.
 
     Examples:
-      coordinator certify --topology star:4 --algorithm edt --redundancy 3 \\
-          --faults 'nodes<=2'
+      coordinator certify star:4 broadcast edt --redundancy 3 --faults 'nodes<=2'
       coordinator certify counterexample.toml
     """
 
-    scenario: ScenarioFile = None
+    scenario: ScenarioWords = ()
     _: KW_ONLY
     flags: TrialFlags = None
     faults: Annotated[
@@ -46,7 +46,6 @@ class CertifyCommand(Command):
             metavar="SETS",
             help="sets of faults: nodes<=2, links<=2, 'nodes<=1;links<=1' or any<=2 (repeatable); "
             "default: the faults of the scenario",
-            negative=(),
         ),
     ] = None
     sample: Annotated[
@@ -73,8 +72,6 @@ class CertifyCommand(Command):
     every_order: Annotated[
         bool,
         Parameter(
-            negative=(),
-            show_default=False,
             help="run every order of arrivals, orders and reports that hosts allow, or under the timed clock of the events "
             "of equal times, of at most eight nodes, in place of sets of faults: holds if there is one journal; "
             "--ranks-per-host sets the hosts, by default one process for each node",
@@ -105,7 +102,7 @@ class CertifyCommand(Command):
                 )
             status: int = annex_function("certify --every-order")(base, self.executions, self.out, as_json=self.json)
             return status
-        with on_stderr("certify") as progress:
+        with on_stderr("certify", "nothing is kept; the same command begins again") as progress:
             certificate = certify_scenario(
                 base, self.faults or [], self.sample, self.workers, progress, self.method, self.engine or "auto"
             )
@@ -135,11 +132,14 @@ def show_certificate(certificate: Certificate, path: Path | None) -> None:
     out.print(
         f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, redundancy {spec.redundancy}, "
         f"driver {plan.scenario.driver}; {_symmetries(certificate.symmetries)}",
+        wrap=out.is_terminal,
     )
     render.show_rows("sets of faults", [_row(level, certificate.method) for level in certificate.counts])
-    for line in (*_argument_lines(certificate), *_counterexample_lines(certificate, path)):
+    for line in _argument_lines(certificate):
+        say_wrapped(line)
+    for line in _counterexample_lines(certificate, path):
         say(line)
-    out.print(f"verdict: {render.verdict_text(verdict)}   {_counted(certificate)}")
+    out.print(f"verdict: {render.verdict_text(verdict)}   {_counted(certificate)}", wrap=out.is_terminal)
 
 
 def _row(level: Level, method: str) -> dict[str, object]:

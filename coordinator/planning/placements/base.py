@@ -8,12 +8,11 @@ receive the table that it makes, so they need no plug-in.
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Final
 
-from emunode.errors import ScenarioError
+from emunode.errors import PLUGIN_HINT, ScenarioError, did_you_mean
 from emunode.host.placement import TYPE, Placement
 from emunode.registry import Registry
 from emunode.topologies.base import Topology
@@ -85,9 +84,8 @@ def rank_placement(text: str) -> RankPlacement:
     """Return the placement that a scenario names; ScenarioError (field `placement`) lists the known ones."""
     name, _, parameter = text.partition(":")
     if name not in PLACEMENTS:
-        near = get_close_matches(name, PLACEMENTS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ScenarioError(FIELD, text[:80], f"{hint}known are {', '.join(each.form for each in PLACEMENTS.values())}")
+        forms = ", ".join(each.form for each in PLACEMENTS.values())
+        raise ScenarioError(FIELD, text[:80], f"{did_you_mean(name, PLACEMENTS)}known are {forms}; {PLUGIN_HINT}")
     return PLACEMENTS[name](parameter)
 
 

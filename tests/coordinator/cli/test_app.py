@@ -4,8 +4,9 @@ from inspect import getdoc
 
 import pytest
 
-from coordinator.cli.app import COMMANDS, app
+from coordinator.cli.app import COMMANDS, PLACES, app
 from emunode.annexes import load
+from tests.helpers.annex_support import needs_every_annex
 
 
 def test_the_table_has_all_commands() -> None:
@@ -14,6 +15,11 @@ def test_the_table_has_all_commands() -> None:
     for name in {words.split()[0] for words in COMMANDS if " " in words}:
         below = {f"{name} {each}" for each in app[name] if not each.startswith("-")}
         assert below == {words for words in COMMANDS if words.startswith(f"{name} ")}
+
+
+@needs_every_annex
+def test_every_command_has_a_use() -> None:
+    assert PLACES.keys() == {words.split()[0] for words in COMMANDS}
 
 
 @pytest.mark.parametrize("words", COMMANDS)

@@ -38,7 +38,7 @@ def test_the_command_runs_a_branch(origin: Path, call: Call, driver: str) -> Non
         ("--from {0}", "expected RUN@STEP"),
         ("--from {0}@x", "expected RUN@STEP"),
         ("--from {0}@2 --seed 3", "a branch has the options of its run"),
-        ("{0}/scenario.toml --from {0}@2", "leave the file out"),
+        ("{0}/scenario.toml --from {0}@2", "leave it out"),
         ("--from nowhere@2", "no such run"),
     ],
 )

@@ -8,7 +8,7 @@ from inspect import getdoc
 
 import pytest
 
-from coordinator.cli.app import COMMANDS, app
+from coordinator.cli.app import COMMANDS, USES, app
 from emunode import __version__
 from emunode.annexes import load
 from tests.coordinator.cli.conftest import help_of
@@ -53,6 +53,30 @@ def test_help_without_a_command(call: Call) -> None:
     assert call("") == call("--help")
     assert "Usage: coordinator COMMAND" in help_of(call)
     assert "Usage: coordinator list" in help_of(call, "list")
+
+
+def test_the_help_has_a_box_for_each_use(call: Call) -> None:
+    text = help_of(call)
+    places = [text.index(f"╭─ {use} ─") for use in (*USES, "Commands")]
+    assert places == sorted(places)
+    for example, _ in USES.values():
+        assert f"for example: {example}" in text
+        app.parse_args(example.split()[1:], exit_on_error=False, print_error=False)
+
+
+def test_short_help_has_examples_and_no_flags(call: Call) -> None:
+    text = call("run star:4 -h").out
+    assert text.startswith("coordinator run: Run a scenario.\n\n")
+    assert "  coordinator run star:4 broadcast edt\n" in text
+    assert text.endswith("`coordinator run --help` lists its flags\n")
+    assert call("list -h").out == call("list --help").out
+
+
+@needs_every_annex
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_help_shows_words_of_the_argument_library(call: Call, command: str) -> None:
+    text = help_of(call, *command.split())
+    assert not re.search(r"\bSTR\b|\bFLOAT\b|--empty-|default: (\(\)|None|False|True|\[\])", text)
 
 
 def test_the_version(call: Call) -> None:

@@ -22,7 +22,7 @@ def test_scenario_flags_show_types_defaults_and_allowed_values(call: Call, name:
         "--message-bytes INT": "default: 64, and for a vector 64 for each rank (1 to 33,554,432)",
         "--segments INT|auto": "[default: 1]",
         "--startup TIME": "[default: 1ms]",
-        "--lateness-limit FLOAT": "(above 0 to 1) [default: 0.05]",
+        "--lateness-limit NUMBER": "(above 0 to 1) [default: 0.05]",
         "--topology TEXT": "required, here or in the file",
         "--fault TEXT": "(repeatable)",
     }

@@ -78,7 +78,7 @@ def test_campaigns_send_added_options_to_their_workers(tmp_path: Path) -> None:
 def test_the_python_api_takes_added_options() -> None:
     cube: Any = coordinator.network("hypercube:3", plugin=str(PLUGIN))
     assert cube.broadcast("either-end", end="low").scenario["end"] == "low"
-    with pytest.raises(ScenarioError, match="invalid end 'middle': input should be 'low' or 'high'"):
+    with pytest.raises(ScenarioError, match="invalid end 'middle': it is one of low, high"):
         cube.broadcast("either-end", end="middle")
     with pytest.raises(ScenarioError, match=r"invalid end_pause 3\.0: only with --reliable"):
         cube.broadcast("either-end", end_pause=3)
@@ -175,7 +175,8 @@ def test_two_records_have_no_option_in_common() -> None:
 
 @needs_every_annex
 def test_added_options_hide_no_flag_of_a_command() -> None:
-    collections = [app[name].assemble_argument_collection() for name in WITH_OPTIONS]
+    root = app.default_parameter
+    collections = [app[name].assemble_argument_collection(default_parameter=root) for name in WITH_OPTIONS]
     shown = {name for arguments in collections for argument in arguments for name in argument.names}
     flags = {name.removeprefix("--").replace("-", "_") for name in shown if name.startswith("--")}
     assert flags <= TAKEN | set(OPTIONS)

@@ -128,9 +128,9 @@ def test_flags_override_a_file(tmp_path: Path) -> None:
     # A program in a file has to be named on the command line as well.
     values = {name: value for name, value in FULL.items() if name != "program"}
     file.write_text(tomli_w.dumps(values))
-    made = scenario_from(file, Flags(seed="7", fault=["crash:2341@9"]))
+    made = scenario_from([str(file)], Flags(seed="7", fault=["crash:2341@9"]))
     assert made == make_scenario({**values, "seed": 7, "fault": ["crash:2341@9"]})
-    assert scenario_from(None, Flags(**{key: str(value) for key, value in BASE.items()})) == make_scenario(BASE)
+    assert scenario_from([], Flags(**{key: str(value) for key, value in BASE.items()})) == make_scenario(BASE)
 
 
 @pytest.mark.parametrize(
