@@ -1,5 +1,6 @@
 # Sourced by the other scripts. After `ensure_venv`, the virtual environment `$venv` contains the packages of requirements.lock
-# and this project, installed in place and compiled, and its programs come first on the PATH.
+# and this project, installed in place and compiled, and its programs come first on the PATH. After `ensure_venv run` it
+# contains at least what a run needs, of compose/run.lock.
 #
 #   PYTHON           the interpreter for the environment; default: the first usable one of python3.11 .. python3.14, python3;
 #                    one in /usr/bin comes before the PATH
@@ -18,15 +19,19 @@ die() {
 
 ensure_venv() {
     unset PYTHONHOME PYTHONPATH # they could add packages that are not in the lock
-    local python python_is stamp
+    local python python_is stamp lock=requirements.lock
     find_python
-    stamp=$({ printf '%s\n' "$root" "$venv" "$python_is"; cat -- "$root"/{pyproject.toml,requirements.lock}; } | sha256sum)
+    stamp=$(stamp_of "$lock")
+    if [[ ${1:-} == run ]] && ! is_current "$stamp"; then
+        lock=compose/run.lock
+        stamp=$(stamp_of "$lock")
+    fi
     if ! is_current "$stamp"; then
         mkdir -p -- "$venv"
         # one process at a time, by a lock on the directory itself; a process that waited finds the environment complete
         (
             flock 9
-            is_current "$stamp" || build_venv "$stamp" 9<&-
+            is_current "$stamp" || build_venv "$stamp" "$lock" 9<&-
         ) 9<"$venv"
     fi
     compile_sources
@@ -47,13 +52,17 @@ compile_sources() {
     fi
 }
 
+stamp_of() {
+    { printf '%s\n' "$root" "$venv" "$python_is"; cat -- "$root"/{pyproject.toml,"$1"}; } | sha256sum
+}
+
 is_current() {
     [[ -x $venv/bin/python && $(cat -- "$venv/testbench-stamp" 2>/dev/null) == "$1" ]]
 }
 
 # The stamp is emptied first and written last, so that an interrupted attempt is repeated.
 build_venv() {
-    local stamp=$1 pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
+    local stamp=$1 lock=$2 pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input --retries 2)
     if [[ -n ${TESTBENCH_VENV:-} && ! -e $venv/testbench-stamp && -n $(ls -A -- "$venv") ]]; then
         die "TESTBENCH_VENV=$venv contains files that these scripts did not create; remove it, or name another folder"
     fi
@@ -61,7 +70,12 @@ build_venv() {
     : >"$venv/testbench-stamp"
     find "$venv" -mindepth 1 -maxdepth 1 ! -name testbench-stamp -exec rm -rf -- {} +
     "$python" -m venv "$venv"
-    "${pip[@]}" install --require-hashes --requirement "$root/requirements.lock"
+    "${pip[@]}" install --require-hashes --requirement "$root/$lock" 2>"$venv/errors" || {
+        ! grep -qE "NewConnectionError|ConnectTimeout|ProxyError|NameResolutionError" "$venv/errors" ||
+            die "no package index answers: connect to a network, or name an index: PIP_INDEX_URL=https://.."
+        cat -- "$venv/errors" >&2
+        die "the packages of $lock do not install"
+    }
     "${pip[@]}" install --no-deps --no-build-isolation --editable "$root"
     printf '%s\n' "$stamp" >"$venv/testbench-stamp"
 }
