@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from compose import wheels
 from tests.helpers.command_line import ROOT, Call, Running, command, fields, flags, free_port, fresh, run_process
 
 SECONDS = 300
@@ -160,6 +161,15 @@ sys.modules["docker"] = None  # as if it were not installed
 from coordinator.cli.invoke import main
 sys.exit(main(sys.argv[1:]))
 """
+
+
+def test_the_demo_installs_what_a_run_needs() -> None:
+    everything, run = (
+        wheels.pins((ROOT / name).read_text(), "3.11") for name in ("requirements.lock", "compose/run.lock")
+    )
+    assert run.keys() == wheels.closure([wheels.PROJECT, "hatchling", "editables"], "3.11") - {wheels.PROJECT}
+    assert run == {name: everything[name] for name in run}
+    assert "ensure_venv run" in (ROOT / "scripts" / "demo").read_text()
 
 
 def test_without_the_docker_package_the_driver_gives_one_line(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_picture_and_first_command_are_on_the_first_screen() -> None:
     lines = README.splitlines()
     assert len(lines) <= 120
     assert next(number for number, line in enumerate(lines) if line.startswith("![")) < 12
-    assert lines.index("scripts/demo") < 20
+    assert lines.index("uvx --from . coordinator run star:4 broadcast greedy-tree --watch") < 20
     assert "<!-- bench" not in README
 
 
