@@ -12,6 +12,7 @@ from coordinator.planning.claims import fault_free_claims, predictions
 from coordinator.planning.feasibility import describe_needs, warning, why_impossible
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.numbers import describe_dropped
+from coordinator.scenario.command import describe
 from coordinator.theory.batch.exactness import evaluator_bytes
 from emunode.algorithms.base import Need
 from emunode.terminal import say
@@ -50,8 +51,9 @@ def print_plan(words: Sequence[str], flags: Any, as_json: bool) -> int:
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
     """Print the needs of a run, and the predictions of theory."""
     spec = plan.spec
+    settings = describe(plan.scenario.model_dump())
     render.console().print(
-        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, driver {plan.scenario.driver}",
+        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {settings}, driver {plan.scenario.driver}",
         wrap=True,
     )
     rows = [

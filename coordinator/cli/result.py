@@ -14,6 +14,7 @@ from coordinator.reports.numbers import describe_branch, describe_dropped, descr
 from coordinator.results.claims import Verdict
 from coordinator.results.reasons import unjudged_word, unserved_words
 from coordinator.results.tables import LISTED_LINKS
+from coordinator.scenario.command import describe
 from emunode.algorithms.traits import listed_messages
 from emunode.model import ALL_RANKS, VECTOR
 from emunode.terminal import first_of, plural, say
@@ -92,8 +93,9 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
             else " along a permutation"
         )
     faults = f", faults: {escape(', '.join(plan.scenario.fault))}" if plan.faults else ""
+    settings = escape(describe(plan.scenario.model_dump()))
     load = describe_load(spec, listed_messages(plan.algorithm))
-    yield f"{spec.collective}{source} by {spec.algorithm}, {spec.port_model}, {load}{faults}"
+    yield f"{spec.collective}{source} by {settings}, {spec.port_model}, {load}{faults}"
 
 
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:

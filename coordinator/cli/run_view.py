@@ -13,6 +13,7 @@ from rich.text import Text
 from coordinator.api.console import PlainConsole
 from coordinator.execution.observer import RunObserver
 from coordinator.reports.numbers import abbreviate
+from coordinator.scenario.command import describe
 from emunode.model import HopOutcome
 from emunode.terminal import plural
 
@@ -52,7 +53,7 @@ class RunView:
         head = Table.grid(expand=True)
         head.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
         head.add_column(justify="right", no_wrap=True)
-        title = f"{plan.topology.title}: {plan.spec.collective} by {plan.spec.algorithm}"
+        title = f"{plan.topology.title}: {plan.spec.collective} by {describe(plan.scenario.model_dump())}"
         head.add_row(Text(title, style="bold"), Text(f"  {seen.seconds:.0f} s"))
         return Group(head, *(Text(line, overflow="ellipsis", no_wrap=True) for line in self._lines()), *self._hosts())
 

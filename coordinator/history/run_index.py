@@ -50,6 +50,7 @@ WORDS: Final = (
 COUNTS: Final = {
     "seed": "seed",
     "redundancy": "redundancy",
+    "segments": "segments_per_tree",
     "steps": "steps",
     "packets": "packets",
     "delivered": "intact_deliveries",
@@ -76,6 +77,7 @@ class RunEntry:
     fault_count: int
     seed: int
     redundancy: int | None
+    segments: int | None
     steps: int | None
     packets: int | None
     delivered: int | None

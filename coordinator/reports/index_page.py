@@ -1,6 +1,7 @@
 """The page that lists the runs of a folder as a table. Its script sorts, filters, groups and compares them."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -10,6 +11,7 @@ from coordinator.history.run_index import GENERATOR, REPORT, THUMBNAIL, RunEntry
 from coordinator.reports import theme
 from coordinator.reports.pages import FOLDER, MARKS, template
 from coordinator.results.reasons import why_undecided
+from coordinator.scenario.command import describe
 from emunode.terminal import plural
 
 MOST_SHOWN: Final = 1_000
@@ -65,8 +67,7 @@ def _record(entry: RunEntry) -> dict[str, object]:
                 None,
                 (
                     entry.driver,
-                    "timed clock" if entry.clock == "timed" else "",
-                    f"redundancy {entry.redundancy}" if (entry.redundancy or 1) > 1 else "",
+                    describe({**asdict(entry), "algorithm": " "}).lstrip(" ,"),
                 ),
             )
         ),

@@ -24,6 +24,7 @@ from coordinator.reports.panels.faults import cut_off
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.theme import RESPONSIVE_CSS, colour_variables, tree_colours
 from coordinator.reports.thumbnail import thumbnail
+from coordinator.scenario.command import describe
 from emunode.model import VECTOR
 
 DRIVERS = {"memory": "in memory", "local": "over TCP on one machine"}
@@ -78,7 +79,8 @@ def _script_data(report: Report) -> dict[str, object]:
 
 def headline(data: RunData) -> str:
     """Write the scenario in one sentence."""
-    collective, algorithm = data.get("collective") or "a collective", data.get("algorithm") or "an unknown algorithm"
+    collective = data.get("collective") or "a collective"
+    algorithm = describe({**data.scenario, "algorithm": data.get("algorithm")})
     source, where = data.get("source"), ""
     if collective == "unicast":
         where = f" from {source} to {data.get('target')}" if data.get("target") else " along a permutation"

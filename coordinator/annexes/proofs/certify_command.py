@@ -19,6 +19,7 @@ from coordinator.cli.given import values_from
 from coordinator.cli.options import ScenarioWords
 from coordinator.cli.output import OUTPUT, Command, as_command
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
+from coordinator.scenario.command import describe
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
 from emunode.errors import ScenarioError
@@ -130,7 +131,7 @@ def show_certificate(certificate: Certificate, path: Path | None) -> None:
     """Print the certified claim, each level, the counterexample if there is one, and the verdict."""
     out, plan, spec, verdict = render.console(), certificate.plan, certificate.plan.spec, certificate.verdict
     out.print(
-        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, redundancy {spec.redundancy}, "
+        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {describe(plan.scenario.model_dump())}, "
         f"driver {plan.scenario.driver}; {_symmetries(certificate.symmetries)}",
         wrap=out.is_terminal,
     )

@@ -9,6 +9,7 @@ from coordinator.reports.numbers import describe_dropped, show, show_seconds
 from coordinator.reports.pages import MARKS, fragment
 from coordinator.reports.panels.base import Report
 from coordinator.results.reasons import unjudged_word
+from coordinator.scenario.command import portable_command
 
 SHOWN_ELSEWHERE = {
     "claims", "dropped_claims", "verdict", "undecided_because", "reason", "unjudged", "faults", "cut_off", "cut_off_count",
@@ -83,4 +84,8 @@ def details_panel(report: Report) -> Markup:
     metrics = [
         (key.replace("_", " "), show(value)) for key, value in data.measured.items() if key not in SHOWN_ELSEWHERE
     ]
-    return fragment("details", name=data.name, scenario=scenario, metrics=metrics, repeatable=not data.origin)
+    # A scenario that names files is repeated in the folder where it names them.
+    command = portable_command(data.scenario) or "coordinator run scenario.toml"
+    return fragment(
+        "details", name=data.name, scenario=scenario, metrics=metrics, command=None if data.origin else command
+    )

@@ -143,6 +143,7 @@ def test_no_text_becomes_markup(text: str, path: str) -> None:
         fault_count=1,
         seed=1,
         redundancy=None,
+        segments=None,
         steps=None,
         packets=None,
         delivered=3,

@@ -221,3 +221,23 @@ def test_links_of_an_irregular_network_are_counted_by_port(call: Call) -> None:
         == 0
     )
     assert "8 directed links of 24 carry 8 segments" in page_of(Path("run")).text
+
+
+def test_a_head_names_what_differs_and_the_end_repeats_it(tmp_path: Path) -> None:
+    flags = "--redundancy 3 --segments 7 --startup 5ms --seed 8"
+    run_scenario(
+        tmp_path / "run", **fields("star:4 broadcast independent-trees redundancy=3 segments=7 startup=5ms seed=8")
+    )
+    text = render(read_run(tmp_path / "run"))
+    assert "broadcast from 1234 by independent-trees over 3 trees in 7 segments, start-up 5ms, all-port" in text
+    (command,) = re.findall("<p class=.repeat.><code>(.*?)</code>", text)
+    assert command.startswith("coordinator run --topology star:4 --collective broadcast --algorithm independent-trees ")
+    assert {*flags.split()} <= {*command.split()}
+
+
+def test_a_run_with_a_file_is_repeated_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "ring.edges").write_text("a b\nb c\nc a\n")
+    run_scenario(tmp_path / "run", **fields(f"file:{tmp_path}/ring.edges broadcast flood"))
+    text = render(read_run(tmp_path / "run"))
+    assert re.findall("<p class=.repeat.><code>(.*?)</code>", text) == ["coordinator run scenario.toml"]
+    assert "The command, in the folder of the run, repeats it." in text
