@@ -379,6 +379,8 @@ class CollectiveSpec(NamedTuple):
     """The command line of the program that plays each rank, for the algorithm `program`; else empty."""
     schedule: str | None = None
     """The hops of a schedule file as text, for the algorithm `schedule`; else None."""
+    trees: str | None = None
+    """Spanning trees of a file as text, for the algorithm `trees`; else None."""
     program_deadline: float = 5.0
     """How long the program may take to answer a line, in seconds."""
     reliable: ReliableLinks | None = None

@@ -117,9 +117,11 @@ BELOW: Final[Mapping[str, set[str]]] = {
     },
     "coordinator.annexes.proofs": {"coordinator.cli"},
     "coordinator.annexes.schedules": {"coordinator.cli", "emunode.annexes.schedules"},
+    "coordinator.annexes.trees": {"coordinator.cli", "coordinator.annexes.grading", "emunode.annexes.trees"},
     "emunode.annexes.numbers": {"emunode.engine"},
     "emunode.annexes.programs": {"emunode.plugins", "emunode.annexes.numbers"},
     "emunode.annexes.schedules": {"emunode.plugins"},
+    "emunode.annexes.trees": {"emunode.plugins"},
 }
 FACES: Final = ("coordinator", "coordinator.aio")
 """The modules that tell type checkers, and nothing else, what annexes add to the Python API."""

@@ -146,7 +146,7 @@ class CollectiveMethod(Protocol[Outcome_co]):
 
     def __call__(
         self,
-        algorithm: str,
+        algorithm: str | None = None,
         *,
         faults: FaultTexts = (),
         out: Path | str | None = None,
@@ -173,10 +173,11 @@ class CollectiveMethods(Generic[Outcome_co]):
 class Network(BaseNetwork, CollectiveMethods[Run]):
     """A network, with one method per collective operation that runs it and returns a `Run`.
 
-    Each method takes the name of an algorithm (`coordinator list algorithms`) and the fields of a scenario as keyword
-    arguments, with the names and units of a scenario file; times may also be numbers of seconds. `faults` is one fault or
-    several, such as `"crash:4231@2"`. Runs are in memory unless `driver` is `local` (host processes over TCP) or `docker`;
-    only `out` leaves a run directory behind. `progress=True` shows progress (the default in a notebook).
+    Each method takes the name of an algorithm (`coordinator list algorithms`), or `trees="FILE"` in its place, and the fields
+    of a scenario as keyword arguments, with the names and units of a scenario file; times may also be numbers of seconds.
+    `faults` is one fault or several, such as `"crash:4231@2"`. Runs are in memory unless `driver` is `local` (host processes
+    over TCP) or `docker`; only `out` leaves a run directory behind. `progress=True` shows progress (the default in a
+    notebook).
 
     All raise ScenarioError for a scenario that is not possible, RuleError for an algorithm that breaks the model, RunError
     if the run could not be started, and KeyboardInterrupt if it was interrupted, after everything it started has ended.
@@ -190,7 +191,7 @@ class Network(BaseNetwork, CollectiveMethods[Run]):
     def run(
         self,
         collective: str,
-        algorithm: str,
+        algorithm: str | None = None,
         *,
         faults: FaultTexts = (),
         out: Path | str | None = None,
@@ -198,7 +199,9 @@ class Network(BaseNetwork, CollectiveMethods[Run]):
         **options: Unpack[Options],
     ) -> Run:
         """Run the collective of this name; arguments and errors as of the method of that name."""
-        values = {**self.values, "collective": collective, "algorithm": algorithm}
+        values = {**self.values, "collective": collective}
+        if algorithm is not None:
+            values["algorithm"] = algorithm
         plan = make_plan(scenario_of(values, faults, options))
         return run_plan(plan, None if out is None else Path(out), progress)
 
@@ -266,7 +269,7 @@ def _plain(default: object) -> object:
 def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method whose signature and help list every option, with its default and meaning."""
 
-    def method(self: BaseNetwork, algorithm: str, **options: Any) -> Any:
+    def method(self: BaseNetwork, algorithm: str | None = None, **options: Any) -> Any:
         return run(self, collective, algorithm, **options)
 
     method.__name__ = _identifier(collective)

@@ -59,4 +59,5 @@ class Options(TypedDict, total=False):
     fixed_order: bool
     leaves: int
     data: object
+    trees: str
     heal_at: int | str

@@ -97,7 +97,7 @@ Vary = Mapping[str, Sequence[object]]
 LATER: Final = frozenset(
     {
         "data", "fixed_order", "heal_at", "host_file", "launcher", "leaves", "merge_links", "placement", "rounding",
-        "schedule", "values",
+        "schedule", "trees", "values",
     }
 )  # fmt: skip
 """Keys of scenarios that 0.3.0 did not have."""

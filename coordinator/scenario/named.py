@@ -43,6 +43,11 @@ def require_named(scenario: Scenario) -> None:
     )
 
 
+def require_value_named(name: str, text: str) -> None:
+    """Raise ScenarioError for a value that starts something when it is read, and that the user has not named."""
+    _refuse((option, text) for option in [OPTIONS[name]] if option.acts(text))
+
+
 def values_of_file(values: Mapping[str, object], folder: Path, replaced: Iterable[str] = ()) -> dict[str, object]:
     """Return the values of a scenario in a file of `folder`, with absolute paths.
 

@@ -95,6 +95,19 @@ def network_of(scenario: Scenario) -> Topology:
     )
 
 
+def network_of_values(values: Mapping[str, object]) -> Topology | None:
+    """Return the network of the values of a scenario, None without one; ScenarioError (field `topology`)."""
+    topology, sha256 = values.get("topology"), values.get("network_sha256")
+    if not isinstance(topology, str):
+        return None
+    return load_topology(
+        topology,
+        sha256 if isinstance(sha256, str) else None,
+        relabel=bool(values.get("relabel")),
+        merge_links=bool(values.get("merge_links")),
+    )
+
+
 def absolute_value(name: str, value: object, folder: Path) -> object:
     """Return the value of a key with the path of its file, if it names one, taken as relative to `folder`."""
     path = OPTIONS[name].path(value) if isinstance(value, str) and name in OPTIONS else None
@@ -106,7 +119,7 @@ def absolute_value(name: str, value: object, folder: Path) -> object:
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
     """Return the values of a scenario with absolute paths of its files (given relative to `folder`): of `topology`,
-    `permutation`, `schedule`, `placement`, `data` and `plugin`.
+    `permutation`, `schedule`, `trees`, `placement`, `data` and `plugin`.
     """
     absolute = {name: absolute_value(name, value, folder) for name, value in values.items()}
     if "plugin" in values:

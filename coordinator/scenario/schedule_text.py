@@ -1,23 +1,28 @@
-"""The key `schedule` of a scenario: the text of a schedule, or the path of a file that the annex schedules reads."""
+"""The keys `schedule` and `trees` of a scenario: a text, or the path of a file that an annex reads."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from coordinator.annexes import annex_function
 
+READ: Final = ("schedule", "trees")
+"""The keys whose files are read when a scenario is made."""
 
-def is_text(schedule: str) -> bool:
-    """Return whether the value of `schedule` is the text itself, as in the scenario of a stored run."""
-    return schedule.startswith("{")
+
+def is_text(value: str) -> bool:
+    """Return whether the value of such a key is the text itself, as in the scenario of a stored run."""
+    return value.startswith("{")
 
 
 def with_schedule(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the values of a scenario with the schedule file that they name as text, and with all that the file decides.
+    """Return the values of a scenario with the files that they name as text, and with all that the files decide.
 
-    Raises ScenarioError for a file that cannot run (exit status 2), for one whose judgement is `violated` (1), and for
+    Raises ScenarioError for a file that cannot run (exit status 2), for a schedule whose judgement is `violated` (1), and for
     values that contradict it.
     """
-    named = values.get("schedule")
-    if not isinstance(named, str) or is_text(named):
-        return dict(values)
-    found: dict[str, object] = annex_function("--schedule")(values, named)
+    found = dict(values)
+    for key in READ:
+        named = found.get(key)
+        if isinstance(named, str) and not is_text(named):
+            found = annex_function(f"--{key}")(found, named)
     return found

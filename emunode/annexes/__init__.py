@@ -19,9 +19,11 @@ class MissingAnnexError(ScenarioError):
 
 SCHEDULE: Final = "schedule"
 PROGRAM: Final = "program"
+TREES: Final = "trees"
 ALGORITHMS: Final[Mapping[str, tuple[str, str]]] = {
     SCHEDULE: ("schedules", "emunode.annexes.schedules.given_schedule:find_given"),
     PROGRAM: ("programs", "emunode.annexes.programs.reductions:find_program"),
+    TREES: ("trees", "emunode.annexes.trees.given_trees:find_given_trees"),
 }
 """The algorithms whose hops come from outside: their annex, and the function that returns the class for a collective."""
 

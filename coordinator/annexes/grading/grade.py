@@ -19,8 +19,7 @@ from coordinator.annexes.grading.submission import (
     SubmissionProcess,
     SubmissionServer,
 )
-from coordinator.annexes.grading.tree_marks import PROPERTIES, grade_trees, read_csv
-from coordinator.history.stored.reading import read_text
+from coordinator.annexes.grading.tree_marks import MOST_CSV, PROPERTIES, grade_trees, read_csv, read_submission
 from coordinator.planning.machine import descriptor_limit
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.errors import RunError, ScenarioError
@@ -119,13 +118,7 @@ def grade(path: Path, options: GradeOptions, progress: Progress) -> Grade:
         raise ScenarioError("file", str(path), "there is no such file")
     if path.suffix == ".csv":
         return _grade_csv(path, options)
-    try:
-        text = read_text(path, MOST_BYTES)
-    except UnicodeDecodeError as error:
-        raise ScenarioError("file", str(path), f"it is not UTF-8: {error}") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ScenarioError("file", str(path), f"it cannot be read: {reason}") from None
+    text = read_submission(path, MOST_BYTES)
     if descriptor_limit() < FEWEST_FILES:
         raise RunError(f"the limit of {descriptor_limit()} open files is too low to grade; raise it to {FEWEST_FILES}")
     with SubmissionServer(path.name, text, options.limits) as server:
@@ -146,7 +139,8 @@ def _grade_csv(path: Path, options: GradeOptions) -> Grade:
     if len(options.networks) != 1:
         raise ScenarioError("topology", None, "trees in a CSV file are trees of one network: give --topology NET")
     (topology,) = options.networks
-    marks = grade_trees(topology, read_csv(path, topology), options.properties)
+    trees = read_csv(path, read_submission(path, MOST_CSV), topology)
+    marks = grade_trees(topology, trees, options.properties)
     return Grade(str(path), [GradedPart("trees", path.stem, [topology.name], marks)])
 
 
@@ -289,7 +283,8 @@ def _grade_tree_source(server: SubmissionServer, source: str, options: GradeOpti
         with _loading(server, loading) as process:
             if process is not None:
                 try:
-                    answer = process.ask("parents", topology=topology.name, source=source)
+                    labels = [topology.label(rank) for rank in topology.ranks()]
+                    answer = process.ask("parents", topology=topology.name, source=source, labels=labels)
                     tried = [*process.load_calls, *process.refused_calls()]
                     loading.add([answer.problem] if answer.problem else [f"it tried {each}" for each in tried])
                     if answer.problem is None:

@@ -60,6 +60,11 @@ def _default_path(name: str) -> Path:
 
 
 def _write(path: Path, text: str, *, json: bool) -> None:
+    write_new(path, text, f"coordinator check {path}", "grades", json=json)
+
+
+def write_new(path: Path, text: str, command: str, does: str, *, json: bool) -> None:
+    """Write a file to start from, and say what a command does with it; ScenarioError (field `out`) if it exists."""
     if path.suffix != ".py":
         raise ScenarioError("out", str(path), "expected a file name that ends in .py")
     try:
@@ -70,4 +75,4 @@ def _write(path: Path, text: str, *, json: bool) -> None:
     if json:
         print_json({"file": str(path)})
     else:
-        say(f"{path}: written; `coordinator check {path}` grades it")
+        say(f"{path}: written; `{command}` {does} it")

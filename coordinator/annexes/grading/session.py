@@ -36,6 +36,8 @@ class SubmissionSession:
         self._name = MODULE
         self._watch: CallWatch | None = None
         self._topology: Topology
+        self._label: Callable[[Rank], str]
+        """Names a rank, for messages."""
         self._rules: dict[Rank, Rule] = {}
         self._at: Rank | None = None
         """The rank whose rule is called, for messages."""
@@ -65,7 +67,7 @@ class SubmissionSession:
     def _describe(self, error: BaseException) -> str:
         """Describe an exception, with the last line of the submission that it passed through."""
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._name]
-        at = "" if self._at is None else f"{self._topology.label(self._at)}: "
+        at = "" if self._at is None else f"{self._label(self._at)}: "
         at += f"line {lines[-1]}: " if lines else ""
         if isinstance(error, SyntaxError) and error.filename == self._name:
             return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
@@ -107,25 +109,24 @@ class SubmissionSession:
             "neighbours": [list(network.neighbours(rank)) for rank in network.ranks()],
         }
 
-    def do_parents(self, topology: str, source: str) -> dict[str, JsonValue]:
+    def do_parents(self, topology: str, source: str, labels: list[str]) -> dict[str, JsonValue]:
         """Return the answer of a parent function, or of a class of trees, for every tree and node.
 
         A function `parent(label, tree)` returns a label, a port, or None for the root; `TREES` of its module is how many
         trees there are. A class answers as `emunode.trees.base.Trees`.
         """
-        network = self._topology = parse_topology(topology)
-        defined = getattr(self._module, source)
+        defined, self._label = getattr(self._module, source), labels.__getitem__
         if source == "parent":
-            count, ask = getattr(self._module, "TREES", 1), lambda rank, tree: defined(network.label(rank), tree)
+            count, ask = getattr(self._module, "TREES", 1), lambda rank, tree: defined(labels[rank], tree)
         else:
-            trees = defined(network)
+            trees = defined(parse_topology(topology))
             count, ask = trees.count, lambda rank, tree: trees.parent(rank, tree) if rank else None
-        return {"trees": [[self._parent(ask, rank, tree) for rank in network.ranks()] for tree in range(count)]}
+        return {"trees": [[self._parent(ask, rank, tree) for rank in range(len(labels))] for tree in range(count)]}
 
     def _parent(self, ask: Callable[[Rank, int], JsonValue], rank: Rank, tree: int) -> JsonValue:
         self._at = rank
         answer = ask(rank, tree)
-        if answer is not None and not isinstance(answer, str | int):
+        if answer is not None and (not isinstance(answer, str | int) or isinstance(answer, bool)):
             raise TypeError(f"tree {tree}: expected a label, a port, or None for the root, found {answer!r:.60}")
         return answer
 
@@ -138,6 +139,7 @@ class SubmissionSession:
         family, collective, name = algorithm
         job = CollectiveSpec(**{**spec, **_enums(spec)})
         self._topology = parse_topology(job.topology)
+        self._label = self._topology.label
         self._watch = CallWatch() if watch else None
         with self._watch or nullcontext():
             entry = ALGORITHMS[family, collective, name](self._topology, job)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from coordinator.annexes.grading.answers import MOST_TREES
 from coordinator.annexes.grading.marks import Mark
 from coordinator.annexes.grading.refereed_run import named, port_names
-from coordinator.history.stored.reading import RefusedError, read_text
+from coordinator.history.stored.reading import read_text
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology
@@ -31,7 +31,9 @@ Answers = Sequence[Any]
 """The answer of every node of a tree, by rank; the judge finds out what the answers are."""
 MISSING: Final = "?"
 """The answer of a node that a file does not mention."""
-MOST_BYTES: Final = 64 << 20
+MOST_CSV: Final = 64 << 20
+MOST_ANSWERS: Final = 1 << 24
+"""The most nodes of all trees of a CSV file together."""
 PORT: Final = re.compile(r"-?[0-9]{1,9}")
 COLUMNS: Final = ("tree", "label", "parent")
 PROPERTIES: Final[dict[str, Callable[[Topology, Sequence[Parents]], str | None]]] = {
@@ -159,34 +161,41 @@ def _depth(topology: Topology, trees: Sequence[Parents]) -> Mark:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def read_csv(path: Path, topology: Topology) -> list[Answers]:
-    """Return the trees of a file with the columns tree, label and parent, or port in place of parent.
+def read_submission(path: Path, most: int) -> str:
+    """Return the text of a file; ScenarioError (field `file`) if it cannot be read, or has more than `most` bytes."""
+    try:
+        return read_text(path, most)
+    except UnicodeDecodeError as error:
+        raise ScenarioError("file", str(path), f"it is not UTF-8: {error}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ScenarioError("file", str(path), f"it cannot be read: {reason}") from None
+
+
+def read_csv(path: Path, text: str, topology: Topology) -> list[Answers]:
+    """Return the trees in the text of a file with the columns tree, label and parent, or port in place of parent.
 
     The parent of a root is empty. Raises ScenarioError (field `file`) with the line for a file that is malformed; trees that
     are wrong are for the judge.
     """
     answers: dict[int, list[Any]] = {}
     try:
-        with io.StringIO(read_text(path, MOST_BYTES).removeprefix("\ufeff"), newline="") as file:
-            rows = csv.DictReader(file)
-            columns = [name.strip() for name in rows.fieldnames or ()]
-            by_port = "port" in columns and "parent" not in columns
-            needed = ("tree", "label", "port") if by_port else COLUMNS
-            if not set(needed) <= set(columns):
-                raise _malformed(
-                    path, 1, f"expected the columns {', '.join(COLUMNS)}, found {', '.join(columns) or 'none'}"
-                )
-            rows.fieldnames = columns
-            for row in rows:
-                if any(row[name] is None for name in needed):
-                    raise _malformed(path, rows.line_num, f"expected {len(columns)} values, with commas between them")
-                tree, label, parent = (row[name].strip() for name in needed)
-                _put(path, rows.line_num, answers, topology, (tree, label, parent), by_port=by_port)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ScenarioError("file", str(path), f"it is not CSV in UTF-8: {error}") from None
-    except (OSError, RefusedError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ScenarioError("file", str(path), f"it cannot be read: {reason}") from None
+        rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
+        columns = [name.strip() for name in rows.fieldnames or ()]
+        by_port = "port" in columns and "parent" not in columns
+        needed = ("tree", "label", "port") if by_port else COLUMNS
+        if not set(needed) <= set(columns):
+            raise _malformed(
+                path, 1, f"expected the columns {', '.join(COLUMNS)}, found {', '.join(columns) or 'none'}"
+            )
+        rows.fieldnames = columns
+        for row in rows:
+            if any(row[name] is None for name in needed):
+                raise _malformed(path, rows.line_num, f"expected {len(columns)} values, with commas between them")
+            tree, label, parent = (row[name].strip() for name in needed)
+            _put(path, rows.line_num, answers, topology, (tree, label, parent), by_port=by_port)
+    except csv.Error as error:
+        raise ScenarioError("file", str(path), f"it is not CSV: {error}") from None
     missing = sorted(set(range(max(answers, default=-1) + 1)) - set(answers))
     if missing or not answers:
         raise ScenarioError("file", str(path), f"there is no tree {missing[0] if missing else 0}; trees count from 0")
@@ -209,6 +218,8 @@ def _put(
         rank = topology.rank(label)
     except ScenarioError as error:
         raise _malformed(path, line, str(error)) from None
+    if int(tree) not in answers and (len(answers) + 1) * topology.order > MOST_ANSWERS:
+        raise _malformed(path, line, f"more than {MOST_ANSWERS:,} nodes in all trees")
     found = answers.setdefault(int(tree), [MISSING] * topology.order)
     if found[rank] != MISSING:
         raise _malformed(path, line, f"tree {tree} mentions {label} a second time")

@@ -18,7 +18,7 @@ from coordinator.annexes.schedules.base import (
     WrongScheduleError,
 )
 from coordinator.annexes.schedules.registry import read_schedule
-from coordinator.scenario.networks import hold_network, load_topology
+from coordinator.scenario.networks import hold_network, network_of_values
 from emunode.annexes import SCHEDULE
 from emunode.annexes.schedules.given_base import MOST_NAME
 from emunode.annexes.schedules.given_messages import MOST_MESSAGE_BYTES, GivenMessages, GivenOperation, OperationKind
@@ -46,17 +46,7 @@ def with_schedule_file(values: Mapping[str, object], named: str) -> dict[str, ob
     Raises RefusedScheduleError (exit status 2) for a file that cannot run, WrongScheduleError (1) for one whose judgement is
     `violated`, and ScenarioError for values that contradict it.
     """
-    topology, sha256 = values.get("topology"), values.get("network_sha256")
-    network = (
-        load_topology(
-            topology,
-            sha256 if isinstance(sha256, str) else None,
-            relabel=bool(values.get("relabel")),
-            merge_links=bool(values.get("merge_links")),
-        )
-        if isinstance(topology, str)
-        else None
-    )
+    network = network_of_values(values)
     found = runnable(Path(named), network, values.get("source"), _capacity(values.get("link_capacity")))
     for name, decided in found.values.items():
         if name != SCHEDULE and str(values.get(name, decided)) != str(decided):

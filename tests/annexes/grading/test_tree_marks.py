@@ -7,7 +7,15 @@ import pytest
 
 from coordinator.annexes.grading.grade import GradeOptions, grade
 from coordinator.annexes.grading.marks import MarkVerdict
-from coordinator.annexes.grading.tree_marks import PROPERTIES, grade_trees, read_csv, read_parents, spanning_problems
+from coordinator.annexes.grading.tree_marks import (
+    MOST_CSV,
+    PROPERTIES,
+    grade_trees,
+    read_csv,
+    read_parents,
+    read_submission,
+    spanning_problems,
+)
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
@@ -31,7 +39,8 @@ def verdicts(topology: Topology, trees: Sequence[Sequence[object]], *wanted: str
 
 def test_known_trees_have_their_properties(tmp_path: Path) -> None:
     star = labels_of(STAR, EdgeDisjointTrees(STAR))
-    assert read_csv(write_csv(tmp_path / "t.csv", STAR, star), STAR) == star
+    path = write_csv(tmp_path / "t.csv", STAR, star)
+    assert read_csv(path, path.read_text(), STAR) == star
     # Fragopoulou and Akl: n - 1 arc-disjoint trees; together they have more links than the graph, so some are shared.
     seen = verdicts(STAR, star, "arc-disjoint", "edge-disjoint")
     assert seen["spanning"][0] == seen["arc-disjoint"][0] == "pass"
@@ -111,7 +120,7 @@ def test_cycles_and_lost_nodes_are_named() -> None:
         ("tree,label,port\n0,1234,up\n", "line 2.*port 'up'"),
         ("tree,label,parent\n1,1234,\n", "there is no tree 0"),
         ("tree,label,parent\n", "there is no tree 0"),
-        ("tree,label,parent\n0,\udcff,\n", "not CSV in UTF-8"),
+        ("tree,label,parent\n0,\udcff,\n", "it is not UTF-8"),
         ("tree,label,port\n0,1234,\n0,2134,--1\n", "line 3.*port '--1': expected a number"),
         ("tree,label,port\n0,1234,\n0,2134," + "9" * 5000, "line 3.*expected a number"),
         ("tree,label,parent\n0,1234\n", "line 2.*expected 3 values"),
@@ -121,7 +130,7 @@ def test_malformed_files_are_refused(tmp_path: Path, text: str, message: str) ->
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ScenarioError, match=f"(?s){message}"):
-        read_csv(path, STAR)
+        read_csv(path, read_submission(path, MOST_CSV), STAR)
 
 
 # --- parent functions ------------------------------------------------------------------------------------------------

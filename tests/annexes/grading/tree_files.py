@@ -1,5 +1,6 @@
 """Files of trees, as students hand them in."""
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,10 +21,9 @@ def labels_of(topology: Topology, trees: Trees) -> list[list[str | None]]:
 
 def write_csv(path: Path, topology: Topology, trees: Sequence[Sequence[object]], column: str = "parent") -> Path:
     """Write the answer of every rank in every tree as CSV; `column` names the answers."""
-    lines = [f"tree,label,{column}"]
-    for tree, answers in enumerate(trees):
-        lines += [
-            f"{tree},{topology.label(rank)},{'' if answer is None else answer}" for rank, answer in enumerate(answers)
-        ]
-    path.write_text("\n".join(lines) + "\n")
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("tree", "label", column))
+        for tree, answers in enumerate(trees):
+            rows.writerows((tree, topology.label(rank), answer) for rank, answer in enumerate(answers))
     return path

@@ -25,7 +25,7 @@ from tests.helpers.support import run_scenario
 BASE: Final = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree", "driver": "memory"}
 STARTED: Final = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork", "os.forkpty", "pty.spawn")
 REACHED: Final = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo")
-SUFFIX: Final = {"data": "npy", "topology": "graphml", "schedule": "xml", "plugin": "py"}
+SUFFIX: Final = {"data": "npy", "topology": "graphml", "schedule": "xml", "plugin": "py", "trees": "py"}
 """The suffixes of files that options read; all others take `.csv`."""
 WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 

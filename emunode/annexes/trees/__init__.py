@@ -1,0 +1,1 @@
+"""Collectives over spanning trees that a file gives."""
