@@ -22,8 +22,8 @@ from emunode.algorithms.base import Algorithm
 from tests.helpers.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 349_283,  # words before flags, suggestions, one bar over all phases, heads that say what differs
-    "annexes": 174_481,  # the checkers of archives, that were in the documentation, are in the wheel
+    "core": 349_283,  # words before flags, suggestions, one bar over all phases, heads that say what differs, trees of a file
+    "annexes": 174_481,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
     "tests": 351_775,  # every public name has an example, what 0.3.0 stored is verified, no order is written in vain
     "scripts": 43_073,
     "modules of the core": 492,

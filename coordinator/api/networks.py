@@ -173,9 +173,9 @@ class CollectiveMethods(Generic[Outcome_co]):
 class Network(BaseNetwork, CollectiveMethods[Run]):
     """A network, with one method per collective operation that runs it and returns a `Run`.
 
-    Each method takes the name of an algorithm (`coordinator list algorithms`), or `trees="FILE"` in its place, and the fields
-    of a scenario as keyword arguments, with the names and units of a scenario file; times may also be numbers of seconds.
-    `faults` is one fault or several, such as `"crash:4231@2"`. Runs are in memory unless `driver` is `local` (host processes
+    Each method takes the name of an algorithm (`coordinator list algorithms`), or `trees="FILE"` in its place, and the
+    fields of a scenario as keyword arguments, with the names and units of a scenario file; times may also be numbers of
+    seconds. `faults` is one fault or several, such as `"crash:4231@2"`. Runs are in memory unless `driver` is `local` (host processes
     over TCP) or `docker`; only `out` leaves a run directory behind. `progress=True` shows progress (the default in a
     notebook).
 

@@ -17,8 +17,8 @@ def is_text(value: str) -> bool:
 def with_schedule(values: Mapping[str, object]) -> dict[str, object]:
     """Return the values of a scenario with the files that they name as text, and with all that the files decide.
 
-    Raises ScenarioError for a file that cannot run (exit status 2), for a schedule whose judgement is `violated` (1), and for
-    values that contradict it.
+    Raises ScenarioError for a file that cannot run (exit status 2), for a schedule whose judgement is `violated` (1), and
+    for values that contradict it.
     """
     found = dict(values)
     for key in READ:

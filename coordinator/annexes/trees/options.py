@@ -8,7 +8,6 @@ from coordinator.scenario.added_options import AddedOptions
 from coordinator.scenario.option import Form, Option, OptionGroup
 from coordinator.scenario.reach import Reach
 from coordinator.scenario.schedule_text import is_text
-from emunode.annexes.trees.tree_text import MOST_TEXT
 from emunode.registry import register
 
 DATA: Final = ".csv"
@@ -26,7 +25,7 @@ class TreesOptions(AddedOptions):
 
     trees: Annotated[str | None, Option(OptionGroup.CODE, reach=TREES_FILE), Form("FILE", "str")] = Field(
         None,
-        max_length=MOST_TEXT,
+        max_length=2**24,
         description="file of spanning trees in place of an algorithm: parent(label, tree) in .py, which is executed, or "
         "the columns tree, label and parent in .csv",
     )

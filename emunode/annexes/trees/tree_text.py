@@ -23,6 +23,7 @@ MOST_LINKS: Final = 10_000_000
 MOST_FILE: Final = 4 << 20
 """Characters of the largest file."""
 MOST_TEXT: Final = 2**24
+"""Characters of the text, as of the option `trees`."""
 
 
 class TreeText(NamedTuple):

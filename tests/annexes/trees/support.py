@@ -7,8 +7,8 @@ from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 from tests.annexes.grading.tree_files import labels_of, write_csv
-from tests.command_line import fields
-from tests.scenarios import Case
+from tests.helpers.command_line import fields
+from tests.helpers.scenarios import Case
 
 MINE = """
 def parent(label, tree):

@@ -17,10 +17,10 @@ from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
 from emunode.trees.star.necklace import NecklaceTree
 from tests.annexes.trees.support import MINE, case_of, csv_of
-from tests.cluster_support import MPIRUNS, needs_mpirun
-from tests.command_line import Start, free_port
-from tests.scenarios import Case
-from tests.support import run_scenario
+from tests.helpers.cluster_support import MPIRUNS, needs_mpirun
+from tests.helpers.command_line import Start, free_port
+from tests.helpers.scenarios import Case
+from tests.helpers.support import run_scenario
 
 
 def holds(case: Case) -> str:
@@ -134,7 +134,7 @@ def mine(empty_folder: Path) -> Case:
 
 
 def test_hosts_play_given_trees(mine: Case) -> None:
-    sockets = run_scenario(**mine.values | {"driver": "local", "ranks_per_host": 2})
+    sockets = run_scenario(None, **mine.values | {"driver": "local", "ranks_per_host": 2})
     assert sockets.summary["journal_hash"] == holds(mine)
 
 

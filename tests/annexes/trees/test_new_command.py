@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.annexes.trees.support import MINE
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 @pytest.mark.usefixtures("empty_folder")

@@ -3,6 +3,7 @@
 import json
 import tomllib
 from pathlib import Path
+from typing import Final
 
 import pytest
 import tomli_w
@@ -15,11 +16,11 @@ from emunode.topologies.meshes import Mesh
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
 from tests.annexes.trees.support import MINE
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 STAR = StarGraph(3)
 RUN = "run --topology star:3 --collective broadcast --driver memory"
-GREEDY = {"123": None, "213": 0, "321": 1, "132": "312", "231": "132", "312": "213"}
+GREEDY: Final[dict[str, object]] = {"123": None, "213": 0, "321": 1, "132": "312", "231": "132", "312": "213"}
 
 
 def written(answers: dict[str, object], more: str = "") -> str:
@@ -92,7 +93,7 @@ def test_trees_of_two_roots_are_refused(mine: Path, call: Call) -> None:
 def test_a_file_that_does_not_end_is_stopped(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.annexes.trees.scenario_values.SECONDS", 0.3)
     mine.write_text("def parent(label, tree):\n    while True:\n        pass\n")
-    with pytest.raises(ScenarioError, match="it did not answer within 0.3 s"):
+    with pytest.raises(ScenarioError, match=r"it did not answer within 0\.3 s"):
         read_trees(mine, STAR)
 
 
@@ -126,7 +127,10 @@ def test_wrong_csv_is_named(text: str, reason: str, empty_folder: Path, call: Ca
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        ("--topology star:3 --trees mine.py --algorithm edt", "invalid algorithm 'edt': mine.py takes its place; leave it out"),
+        (
+            "--topology star:3 --trees mine.py --algorithm edt",
+            "invalid algorithm 'edt': mine.py takes its place; leave it out",
+        ),
         ("--trees mine.py", "topology: trees are trees of a network: give --topology NET"),
         ("--topology star:3 --trees none.py", "it cannot be read: No such file"),
         ("--topology star:3 --trees .", "it cannot be read"),
@@ -145,6 +149,7 @@ def test_an_algorithm_of_trees_needs_a_file(call: Call) -> None:
 
 
 # --- whose files are executed ----------------------------------------------------------------------------------------
+
 
 def test_a_scenario_alone_executes_no_trees(mine: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:

@@ -28,12 +28,12 @@ def test_trees_come_back_from_their_text() -> None:
     ],
 )  # fmt: skip
 def test_malformed_texts_of_trees_are_refused(text: str) -> None:
-    with pytest.raises(ScenarioError, match="^trees: (neither a file|its text needs)"):
+    with pytest.raises(ScenarioError, match=r"^trees: (neither a file|its text needs)"):
         parse_trees(text)
 
 
 def test_another_text_of_trees_is_refused() -> None:
-    with pytest.raises(ScenarioError, match="^trees: digest mismatch"):
+    with pytest.raises(ScenarioError, match=r"^trees: digest mismatch"):
         parse_trees(PATH._replace(text="y").json)
 
 
