@@ -22,9 +22,9 @@ from emunode.algorithms.base import Algorithm
 from tests.helpers.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 349_283,  # words before flags, suggestions, one bar over all phases, heads that say what differs, trees of a file
-    "annexes": 174_481,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
-    "tests": 351_775,  # every public name has an example, what 0.3.0 stored is verified, no order is written in vain
+    "core": 349_396,  # words before flags, suggestions, one bar over all phases, heads of what differs, trees of a file
+    "annexes": 176_510,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
+    "tests": 353_963,  # every public name has an example, what 0.3.0 stored is verified, trees of a file are as built in
     "scripts": 43_073,
     "modules of the core": 492,
     "late imports": 30,
@@ -35,12 +35,12 @@ LIMITS: Final = {
 }
 """The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
-ONE_CALL: Final = {"modules entered": 99, "functions entered": 652, "own modules imported": 338}
+ONE_CALL: Final = {"modules entered": 99, "functions entered": 652, "own modules imported": 339}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time.
 99 modules and not 98: the traits of an algorithm are a record in a module of their own.
 652 functions and not 643: the losses come from the pass over the schedule that all others use, in small functions.
 338 modules and not 309: networks of hosts, the loop for them and the pages stand at the top of what uses them, not in
-functions."""
+functions. 339: `--trees` is an option of an annex."""
 FOLDERS: Final = ("emunode", "coordinator", "scripts", "tests")
 
 

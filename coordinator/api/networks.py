@@ -175,9 +175,9 @@ class Network(BaseNetwork, CollectiveMethods[Run]):
 
     Each method takes the name of an algorithm (`coordinator list algorithms`), or `trees="FILE"` in its place, and the
     fields of a scenario as keyword arguments, with the names and units of a scenario file; times may also be numbers of
-    seconds. `faults` is one fault or several, such as `"crash:4231@2"`. Runs are in memory unless `driver` is `local` (host processes
-    over TCP) or `docker`; only `out` leaves a run directory behind. `progress=True` shows progress (the default in a
-    notebook).
+    seconds. `faults` is one fault or several, such as `"crash:4231@2"`. Runs are in memory unless `driver` is `local` (host
+    processes over TCP) or `docker`; only `out` leaves a run directory behind. `progress=True` shows progress (the default
+    in a notebook).
 
     All raise ScenarioError for a scenario that is not possible, RuleError for an algorithm that breaks the model, RunError
     if the run could not be started, and KeyboardInterrupt if it was interrupted, after everything it started has ended.
