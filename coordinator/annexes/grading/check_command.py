@@ -1,7 +1,7 @@
 """`coordinator check`: grade a submission."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
@@ -108,6 +108,10 @@ class CheckFlags:
         Path | None, Parameter(group=OUTPUT, metavar="FILE", help="also write the results.json that Gradescope reads")
     ] = None
     plugin: PluginFlag = None
+    verbose: Annotated[
+        bool,
+        Parameter(negative=(), show_default=False, help="print every requirement and layer, also where all checks pass"),
+    ] = False
     json: JsonFlag = False
 
     def judge(self, files: Sequence[Path]) -> int:
@@ -145,7 +149,7 @@ class CheckFlags:
         if self.json:
             print_json(found.record())
         else:
-            _show(found)
+            _show(found, verbose=self.verbose)
         return STATUS[found.verdict]
 
     def _options(self) -> GradeOptions:
@@ -174,7 +178,7 @@ def check(
     A file in Python registers an algorithm or a network with `emunode.registry.register`, or defines trees: a function
     parent(label, tree) that returns a label, a port or None, or a subclass of Trees. A file in CSV has the columns tree,
     label and parent. The submission runs in processes of their own, with limits, and a judge outside them carries its
-    packets. The exit status is 0 if all requirements are met, 1 if one is not, 3 if time was short, and 4 if the submission
+    packets. Where all passes one line says so, and --verbose prints the details. The exit status is 0 if all requirements are met, 1 if one is not, 3 if time was short, and 4 if the submission
     could not be graded: it was ended or stopped from outside, or the machine had no memory left.
 
     Schedules are files that synthesisers write, such as MSCCL XML. Each gets one line with verdict, steps, links and chunks,
@@ -201,7 +205,17 @@ def _is_schedule(file: Path) -> bool:
     return file.suffix not in SUBMISSIONS and bool(annex_function("recognise schedule files")(file))
 
 
-def _show(found: Grade) -> None:
+def _show(found: Grade, *, verbose: bool) -> None:
+    record: dict[str, Any] = found.record()
+    if verbose or found.verdict is not MarkVerdict.PASS:
+        _show_all(found, record)
+    else:
+        say(f"All checks passed: {record['points']} of {record['of']}")
+    for layer, reason in found.protection.missing.items():
+        say(f"not confined by: {layer} ({reason})")
+
+
+def _show_all(found: Grade, record: Mapping[str, Any]) -> None:
     out = render.console()
     for subject in found.subjects:
         out.print(f"[bold]{escape(f'{subject.kind} {subject.name}')}[/]")
@@ -210,15 +224,12 @@ def _show(found: Grade) -> None:
         _show_marks(subject)
     if found.printed:
         say(f"it printed: {found.printed!r}")
-    record: dict[str, Any] = found.record()
     style = STYLES[str(found.verdict)]
     out.print(
         f"{escape(found.file)}: [{style}]{found.verdict}[/], {record['points']} of {record['of']} points",
     )
     if found.protection:
         say(f"confined by: {', '.join(found.protection.held)}")
-    for layer, reason in found.protection.missing.items():
-        say(f"not confined by: {layer} ({reason})")
 
 
 def _show_marks(subject: GradedPart) -> None:

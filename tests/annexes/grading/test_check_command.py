@@ -27,6 +27,11 @@ def test_command(tmp_path: Path, call: Call) -> None:
     path = write_csv(tmp_path / "t.csv", STAR, labels_of(STAR, EdgeDisjointTrees(STAR)))
     ended = call(f"check {path} --topology star:4 --property arc-disjoint --json")
     assert (ended.status, ended.data["verdict"], ended.data["points"], ended.data["of"]) == (0, "pass", 30, 30)
+    brief = call(f"check {path} --topology star:4 --property arc-disjoint")
+    assert (brief.status, brief.out) == (0, "All checks passed: 30 of 30\n")
+    verbose = call(f"check {path} --topology star:4 --property arc-disjoint --verbose")
+    assert "every tree has one root, no cycle, and reaches every node" in " ".join(verbose.out.split())
+    assert "pass, 30 of 30 points" in verbose.out
     ended = call(f"check {path} --topology star:4 --property edge-disjoint")
     assert ended.status == 1
     assert re.search("edge-disjoint.*: star:4: trees 0 and ", ended.out)
