@@ -110,7 +110,9 @@ class CheckFlags:
     plugin: PluginFlag = None
     verbose: Annotated[
         bool,
-        Parameter(negative=(), show_default=False, help="print every requirement and layer, also where all checks pass"),
+        Parameter(
+            negative=(), show_default=False, help="print every requirement and layer, also where all checks pass"
+        ),
     ] = False
     json: JsonFlag = False
 
