@@ -180,8 +180,9 @@ def check(
     A file in Python registers an algorithm or a network with `emunode.registry.register`, or defines trees: a function
     parent(label, tree) that returns a label, a port or None, or a subclass of Trees. A file in CSV has the columns tree,
     label and parent. The submission runs in processes of their own, with limits, and a judge outside them carries its
-    packets. Where all passes one line says so, and --verbose prints the details. The exit status is 0 if all requirements are met, 1 if one is not, 3 if time was short, and 4 if the submission
-    could not be graded: it was ended or stopped from outside, or the machine had no memory left.
+    packets. Where all passes one line says so, and --verbose prints the details. The exit status is 0 if all requirements
+    are met, 1 if one is not, 3 if time was short, and 4 if the submission could not be graded: it was ended or stopped from
+    outside, or the machine had no memory left.
 
     Schedules are files that synthesisers write, such as MSCCL XML. Each gets one line with verdict, steps, links and chunks,
     on the links that it uses or on those of --topology; --brief prints one table of all files instead. With --fault, a

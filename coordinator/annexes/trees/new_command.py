@@ -23,6 +23,7 @@ def tree(
 
     Examples:
       coordinator new tree mine.py
+      coordinator new tree --json
     """
     text = START.read_text(encoding="utf-8")
     write_new(file, text, f"coordinator run --topology star:4 --collective broadcast --trees {file}", "runs", json=json)
