@@ -12,7 +12,7 @@ from coordinator.api.forks import require_usable
 from coordinator.api.runs import Run
 from coordinator.history.stored.writing import replace_file
 from coordinator.reports.compare import as_rows, compare_data, compare_figure
-from coordinator.reports.compare_page import compare_page
+from coordinator.reports.compare_page import LETTERS, compare_page
 from coordinator.reports.data import RunData
 from coordinator.reports.pictures import Picture
 from emunode.errors import ScenarioError
@@ -101,13 +101,13 @@ class Comparison:
         return compare_figure(self._data)
 
     def save(self, out: PathLike[str] | str) -> Path:
-        """Write one page with two runs side by side, and return its path: the differences, and both maps on one slider.
+        """Write one page with the runs side by side, and return its path: the differences, and all maps on one slider.
 
-        Raises ScenarioError (field `out`) if there are more than two runs, and if the file cannot be written.
+        Raises ScenarioError (field `out`) if there are more than six runs, and if the file cannot be written.
         """
         path = Path(out)
-        if len(self._data) != 2:
-            raise ScenarioError("out", str(path), f"a page has two runs side by side, not {len(self._data)}")
+        if len(self._data) > len(LETTERS):
+            raise ScenarioError("out", str(path), f"a page has at most {len(LETTERS)} runs, not {len(self._data)}")
         try:
             with contradictions_named(*(data.path for data in self._data.values() if data.path != Path())):
                 replace_file(path, compare_page(self._data, self.record), named=True)

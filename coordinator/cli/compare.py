@@ -14,15 +14,13 @@ from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
-from coordinator.reports.compare import claims_of_one, differing_rows
+from coordinator.reports.compare import compared_rows
 from coordinator.reports.data import find_run
+from coordinator.reports.numbers import show
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.terminal import say, visible
-
-HASH_DIGITS = 10
-"""Digits of a hash in a column; all of them would break at 80 columns."""
 
 
 @Parameter(name="*", group=OUTPUT)
@@ -41,7 +39,7 @@ class CompareOutput:
     markdown: Annotated[bool, Parameter(help="print a Markdown table")] = False
     csv: Annotated[bool, Parameter(help="print comma-separated values")] = False
     plot: Annotated[Path | None, Parameter(help="draw the main metrics as bars: FILE.svg, FILE.png or FILE.tex")] = None
-    out: Annotated[Path | None, Parameter(help="page of two runs: what differs, and both maps on one slider")] = None
+    out: Annotated[Path | None, Parameter(help="page of the runs: what differs, and all maps on one slider")] = None
 
 
 @as_command
@@ -87,7 +85,7 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
     same = "the same history, byte for byte" if comparison["same_history"] else "different histories"
     differs = ", ".join(comparison["differs"]) or "nothing"
     say(f"the scenarios differ in: {differs}; {same}", lines=False)
-    shown = differing_rows(comparison) if rows is None else rows
+    shown = compared_rows(comparison) if rows is None else rows
     sources: dict[str, int] = {}
     # A line feed in a name of somebody else begins no line of its own.
     render.show_rows(
@@ -96,15 +94,13 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
     for source, number in sources.items():
         say(f"{number:>3}  {source}", lines=False)
     if found := comparison.get("parting"):
-        say(f"the journals part in row {found['row']:,}, step {found['step']}:")
+        say(f"the runs first differ in step {found['step']}, in row {found['row']:,} of their journals:")
         for name, row in zip(comparison["runs"], found["rows"], strict=True):
             say(f"  {name}: {row or 'it has ended'}", lines=False)
         say(f"before that step {'; '.join(found['known'])}")
     if comparison["bits"] is not None:
         say(comparison["bits"]["text"], lines=False)
     if rows is None:
-        for name, claims in claims_of_one(comparison).items():
-            say(f"claims of {name} only: {', '.join(claims)}", lines=False)
         say("--all prints equal metrics and all claims too")
 
 
@@ -114,8 +110,8 @@ def _cited(row: Mapping[str, object], sources: dict[str, int]) -> Mapping[str, o
     words = name.removesuffix(" ==").replace("_", " ")
     if row["about"] == "claim":
         words = f"{words} ({sources.setdefault(source, len(sources) + 1)})"
-    short = {key: f"{value[:HASH_DIGITS]}.." for key, value in row.items() if isinstance(value, str)}
-    return {**row, **(short if name in ("journal_hash", "results_hash") else {}), "about": row["about"], "name": words}
+    values = {key: show(value, 4) if isinstance(value, float) else value for key, value in row.items()}
+    return {**values, "name": words}
 
 
 def _plain(value: Any) -> Any:

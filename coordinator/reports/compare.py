@@ -9,21 +9,24 @@ from coordinator.annexes import annex_function
 from coordinator.history.journal import Difference, first_difference
 from coordinator.reports.charts import grouped_bars
 from coordinator.reports.data import RunData
+from coordinator.reports.numbers import show
 from coordinator.reports.pictures import Picture, picture_of
 from coordinator.results.explain import parting
 from coordinator.results.reasons import why_undecided
 
-NOT_METRICS = {"bits", "claims", "dropped_claims", "faults", "source", "tree_digests", "unjudged"}
+NOT_METRICS = {
+    "bits", "claims", "dropped_claims", "faults", "journal_hash", "results_hash", "source", "tree_digests", "unjudged",
+}  # fmt: skip
 PLOTTED = (
     "steps", "packets", "segments", "bytes", "max_link_segments", "delivery_ratio", "virtual_seconds", "wall_seconds",
 )  # fmt: skip
-UNCOMPARED = {"journal_hash", "setup_seconds", "version", "wall_seconds"}
+UNCOMPARED = {"setup_seconds", "version", "wall_seconds"}
 """Metrics that two runs of one scenario may have in two ways."""
 
 
 def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
-    """Return `differs` and `metrics`: name -> one value per run; `claims`: name -> one verdict per run; `missing`: run
-    -> notes.
+    """Return `differs`, `metrics` and `predictions`: name -> one value per run; `claims`: name -> one verdict per run;
+    `missing`: run -> notes.
     """
     data = list(runs.values())
     scenarios = [run.scenario for run in data]
@@ -33,12 +36,14 @@ def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
     ]
     scenario_keys = list(dict.fromkeys(key for scenario in scenarios for key in scenario))
     keys = dict.fromkeys(key for summary in summaries for key in summary)
-    hashes = {summary.get("journal_hash") for summary in summaries}
+    hashes = {run.measured.get("journal_hash") for run in data}
+    foreseen = [predictions_of(run) for run in data]
     return {
         "runs": list(runs),
         "same_history": len(hashes) == 1 and None not in hashes,
         "differs": _columns(scenarios, [key for key in scenario_keys if _differs(scenarios, key)]),
         "metrics": _columns(summaries, list(keys)),
+        "predictions": _columns(foreseen, list(dict.fromkeys(key for each in foreseen for key in each))),
         "claims": _claims(data),
         "bits": _bits(data),
         "undecided": {name: because for name, run in runs.items() if (because := _why_undecided(run))},
@@ -135,30 +140,55 @@ def as_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
     return rows
 
 
-def differing_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
-    """Return the rows whose values differ between the runs, without times of the machine and claims of some runs only."""
-    names = comparison["runs"]
-    return [
-        row
-        for row in as_rows(comparison)
-        if row["name"] not in UNCOMPARED
-        and any(row[name] != row[names[0]] for name in names)
-        and (row["about"] != "claim" or all(row[name] is not None for name in names))
-    ]
+def compared_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Return the differences of the scenarios, and one row for each metric that differs, with what each run predicts."""
+    names, metrics, foreseen = comparison["runs"], comparison["metrics"], comparison["predictions"]
+    nothing = [None] * len(names)
+    rows = [row for row in as_rows(comparison) if row["about"] == "scenario"]
+    for key in dict.fromkeys([*metrics, *foreseen]):
+        values, expected = metrics.get(key, nothing), foreseen.get(key, nothing)
+        if key in UNCOMPARED or not (_are_different(values) or _are_different(expected)):
+            continue
+        cells = [
+            f"{shown(value)} (predicted {text})" if text else shown(value)
+            for value, text in zip(values, expected, strict=True)
+        ]
+        row: dict[str, object] = {"about": "metric", "name": key, **dict(zip(names, cells, strict=True))}
+        rows.append({**row, **({"ratio": _ratio(*values)} if len(names) == 2 else {})})
+    return rows
 
 
-def claims_of_one(comparison: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the names of claims that only one run makes, whatever their sources, by run."""
-    names = comparison["runs"]
-    made = [
-        {claim.partition(" by ")[0].split(" ")[0] for claim, verdicts in comparison["claims"].items() if verdicts[k]}
-        for k in range(len(names))
-    ]
-    found = {
-        name: sorted(own.difference(*(other for other in made if other is not own)))
-        for name, own in zip(names, made, strict=True)
-    }
-    return {name: [claim.replace("_", " ") for claim in claims] for name, claims in found.items() if claims}
+def shown(value: object) -> str:
+    """Write a measured value with four digits. Of a list of records, such as unreachable nodes, the number is enough."""
+    return (
+        str(len(value)) if isinstance(value, list) and any(isinstance(each, dict) for each in value) else show(value, 4)
+    )
+
+
+def predictions_of(run: RunData) -> dict[str, str]:
+    """Return what the claims of a run predict of each metric, in words, and their verdict where they do not hold."""
+    claims: dict[str, list[dict[str, Any]]] = {}
+    for claim in claims_of(run).values():
+        claims.setdefault(str(claim.get("name")), []).append(claim)
+    return {name: _prediction(each) for name, each in claims.items()}
+
+
+def _prediction(claims: Sequence[Mapping[str, Any]]) -> str:
+    """Return the exact prediction, or else the sharpest bounds."""
+    texts = []
+    for relation, sharpest in (("==", max), ("<=", min), (">=", max)):
+        values = [claim.get("predicted") for claim in claims if claim.get("relation") == relation]
+        numbers = [value for value in values if isinstance(value, int | float)]
+        if values and (relation == "==" or "==" not in {claim.get("relation") for claim in claims}):
+            text = show(sharpest(numbers) if len(numbers) == len(values) else values[0], 4)
+            texts.append(text if relation == "==" else f"{relation} {text}")
+    verdicts = [str(claim.get("verdict")) for claim in claims]
+    failed = next((verdict for verdict in ("violated", "undecided") if verdict in verdicts), None)
+    return ", ".join(texts) + (f": {failed}" if failed else "")
+
+
+def _are_different(values: Sequence[object]) -> bool:
+    return any(value != values[0] for value in values)
 
 
 def _labels(value: object) -> object:

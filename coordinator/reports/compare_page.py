@@ -1,17 +1,17 @@
-"""Two runs on one page: differences come first, and one slider moves the maps of both.
+"""Runs on one page: differences come first, and one slider moves all maps.
 
 Each map is the one of the run's own report, in a frame of its own, so that everything the report can do works here as well.
 The script of the page moves the sliders in the frames.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
 
 from coordinator.history.journal import COLUMNS, Difference
 from coordinator.reports import theme
-from coordinator.reports.compare import as_rows, claims_of, journals_part
+from coordinator.reports.compare import as_rows, claims_of, compared_rows, journals_part, shown
 from coordinator.reports.data import RunData
 from coordinator.reports.numbers import show, verdict_sentence
 from coordinator.reports.pages import FOLDER, MARKS, template, typeset
@@ -25,44 +25,41 @@ FRAMED: Final = (
 )
 """Ends the head of a report in a frame: the page around it has a heading and a slider, and sets the height of the frame."""
 NODES: Final = ("sender", "receiver", "origin", "target")
+LETTERS: Final = "ABCDEF"
+COUNTS: Final = ("No run", "One run", "Two runs", "Three runs", "Four runs", "Five runs", "Six runs")
 RELATIONS: Final = {"==": "", "<=": "≤ ", ">=": "≥ "}
 
 
 class ComparedClaim(NamedTuple):
-    """A claim beside its judgements in both runs; a run without the claim has none."""
+    """A claim beside its judgement in each run; a run without the claim has none."""
 
     name: str
     source: str
-    one: Mapping[str, str] | None
-    other: Mapping[str, str] | None
+    judged: Sequence[Mapping[str, str] | None]
 
     @property
     def rank(self) -> int:
-        """Its place on the page: different verdicts, then claims of one run, then equal verdicts."""
-        if self.one is None or self.other is None:
+        """Its place on the page: different verdicts, then claims of some runs, then equal verdicts."""
+        if None in self.judged:
             return 1
-        return 2 if self.one["verdict"] == self.other["verdict"] else 0
+        return 2 if len({each["verdict"] for each in self.judged if each}) == 1 else 0
 
 
 def compare_page(runs: Mapping[str, RunData], comparison: Mapping[str, Any]) -> str:
-    """Render the page of two runs by name; `comparison` is the result of `compare_data`."""
-    one, other = runs.values()
-    claims = sorted(_claims(one, other), key=lambda claim: claim.rank)
+    """Render the page of runs by name; `comparison` is the result of `compare_data`."""
+    rows = compared_rows(comparison)
+    changed = {row["name"] for row in rows if row["about"] == "metric"}
     metrics = [row for row in as_rows(comparison) if row["about"] == "metric"]
-    differing = [row for row in metrics if _value(row, runs, 0) != _value(row, runs, 1)]
-    same = comparison["same_history"]
-    difference, problem = (None, None) if same else journals_part(one, other)
     return template(FOLDER / "compare.html.jinja").render(
         title=" and ".join(runs),
-        runs=[_head(letter, name, data) for letter, (name, data) in zip("AB", runs.items(), strict=True)],
-        same=same,
-        claims=[claim for claim in claims if claim.rank < 2],
-        equal_claims=[claim for claim in claims if claim.rank == 2],
-        difference=difference and _difference(difference, one, other),
-        problem=problem,
-        scenario=[(key.replace("_", " "), *map(show, values)) for key, values in comparison["differs"].items()],
-        metrics=[_metric(row, runs) for row in differing],
-        equal_metrics=[_metric(row, runs) for row in metrics if row not in differing],
+        count=COUNTS[len(runs)],
+        letters=LETTERS[: len(runs)],
+        runs=[_head(letter, name, data) for letter, (name, data) in zip(LETTERS, runs.items(), strict=False)],
+        claims=sorted(_claims(runs.values()), key=lambda claim: claim.rank),
+        histories=list(_histories(list(runs.values()))),
+        scenario=[_cells(row) for row in rows if row["about"] == "scenario"],
+        metrics=[_cells(row) for row in rows if row["about"] == "metric"],
+        equal_metrics=[_cells(row) for row in metrics if row["name"] not in changed],
         css=Markup("".join((FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "compare.css"))),
         colours=Markup(theme.colour_variables()),
         js=Markup((FOLDER / "compare.js").read_text(encoding="utf-8")),
@@ -86,15 +83,14 @@ def _head(letter: str, name: str, data: RunData) -> dict[str, object]:
 # --- claims and metrics ----------------------------------------------------------------------------------------------
 
 
-def _claims(one: RunData, other: RunData) -> list[ComparedClaim]:
-    both = claims_of(one), claims_of(other)
+def _claims(runs: Iterable[RunData]) -> list[ComparedClaim]:
+    each = [claims_of(run) for run in runs]
     found = []
-    for key in dict.fromkeys([*both[0], *both[1]]):
-        known = [claims.get(key) for claims in both]
-        some = known[0] or known[1] or {}
-        found.append(
-            ComparedClaim(str(some.get("name")).replace("_", " "), str(some.get("source") or ""), *map(_judged, known))
-        )
+    for key in dict.fromkeys(key for claims in each for key in claims):
+        known = [claims.get(key) for claims in each]
+        some = next(claim for claim in known if claim)
+        name = str(some.get("name")).replace("_", " ")
+        found.append(ComparedClaim(name, str(some.get("source") or ""), list(map(_judged, known))))
     return found
 
 
@@ -104,29 +100,32 @@ def _judged(claim: Mapping[str, Any] | None) -> Mapping[str, str] | None:
     verdict = str(claim.get("verdict"))
     relation = RELATIONS.get(str(claim.get("relation")), f"{claim.get('relation')} ")
     return {
-        "predicted": f"{relation}{show(claim.get('predicted'))}",
-        "measured": show(claim.get("measured")),
+        "predicted": f"{relation}{show(claim.get('predicted'), 4)}",
+        "measured": show(claim.get("measured"), 4),
         "verdict": verdict,
         "mark": MARKS.get(verdict, "?"),
     }
 
 
-def _value(row: Mapping[str, object], runs: Mapping[str, RunData], at: int) -> object:
-    return row[list(runs)[at]]
-
-
-def _metric(row: Mapping[str, object], runs: Mapping[str, RunData]) -> tuple[str, str, str, str]:
-    ratio = row["ratio"]
-    one, other = (_value_text(_value(row, runs, at)) for at in range(2))
-    return str(row["name"]).replace("_", " "), one, other, "" if ratio is None else show(ratio, 4)
-
-
-def _value_text(value: object) -> str:
-    """Write a value. Of a list of records, such as unreachable nodes, the number is enough: the reports have the list."""
-    return str(len(value)) if isinstance(value, list) and any(isinstance(item, dict) for item in value) else show(value)
+def _cells(row: Mapping[str, object]) -> list[str]:
+    """Return the name and the values of a row; a ratio that there is not is an empty cell."""
+    values = {key: shown(value) for key, value in row.items() if key != "about"}
+    if "ratio" in row and row["ratio"] is None:
+        values["ratio"] = ""
+    return [str(row["name"]).replace("_", " "), *list(values.values())[1:]]
 
 
 # --- the journals ----------------------------------------------------------------------------------------------------
+
+
+def _histories(runs: Sequence[RunData]) -> Iterator[dict[str, object]]:
+    """Yield how the journal of each further run differs from that of the first."""
+    for letter, other in zip(LETTERS[1:], runs[1:], strict=False):
+        hashes = [run.measured.get("journal_hash") for run in (runs[0], other)]
+        same = None not in hashes and hashes[0] == hashes[1]
+        difference, problem = (None, None) if same else journals_part(runs[0], other)
+        rows = difference and _difference(difference, runs[0], other)
+        yield {"letters": f"A{letter}", "same": same, "problem": problem, "difference": rows}
 
 
 def _difference(difference: Difference, one: RunData, other: RunData) -> dict[str, object]:

@@ -178,6 +178,7 @@ def _placed(verdicts: Sequence[CallVerdict], network: Topology, placement: str) 
     """Return the cost of each measured call on a network."""
     return [
         {
+            "collective": each.call.collective,
             "algorithm": each.algorithm,
             "ranks": each.call.ranks,
             **cost_on(network, each.call.ranks, each.counts, placement),

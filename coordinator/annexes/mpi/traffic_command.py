@@ -150,7 +150,7 @@ def show_placed(placed: Sequence[Mapping[str, object]]) -> None:
     if not placed:
         return
     names = {
-        "algorithm": "algorithm", "collective": "collective", "ranks": "ranks", "busiest_link_bytes": "most bytes",
+        "collective": "collective", "algorithm": "algorithm", "ranks": "ranks", "busiest_link_bytes": "most bytes",
         "congestion": "most messages", "hops": "hops", "steps_at_least": "least steps",
     }  # fmt: skip
     rows = [{title: row[name] for name, title in names.items() if name in row} for row in placed]

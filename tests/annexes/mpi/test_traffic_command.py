@@ -79,6 +79,7 @@ def test_judged_calls_are_placed_on_a_network(call: Call, tmp_path: Path) -> Non
     ended = call(f"{command} --json")
     (placed,) = ended.data["placed"]
     assert (placed["algorithm"], placed["steps_at_least"], placed["busiest_link_bytes"]) == ("ring", 8, 1600)
+    assert placed["collective"] == "allreduce"
     assert ended.data["runs"] == [f"{tmp_path}/out"]
 
 

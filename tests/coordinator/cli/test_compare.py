@@ -26,6 +26,9 @@ def test_differences_are_printed_and_equal_metrics_left_out(call: Call, runs: tu
     for printed, row in ((short, False), (whole, True)):
         assert any(line.split()[:2] == ["metric", "order"] for line in printed.out.splitlines()) is row
     assert "--all prints equal metrics" in short.out
+    (steps,) = (line for line in short.out.splitlines() if line.split()[:2] == ["metric", "steps"])
+    assert steps.split() == ["metric", "steps", "5", "(predicted", "5)", "3", "(predicted", "3)", "0.6"]
+    assert not any(line.split()[:3] == ["metric", "journal", "hash"] for line in whole.out.splitlines())
     assert "--all" not in whole.out
     same = call("compare", runs[0], runs[0]).out
     assert same.startswith("the scenarios differ in: nothing; the same history, byte for byte\n")

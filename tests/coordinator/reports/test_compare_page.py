@@ -64,8 +64,16 @@ def test_claims_that_differ_come_first(runs: Path) -> None:
     order = [0 if len(set(found)) == 2 else 2 if len(found) == 2 else 1 for found in verdicts if found]
     assert order == sorted(order)
     assert 0 in order, "holds beside undecided"
-    same = section(page_of(runs, "greedy", "greedy"), "claims")
-    assert same.startswith(" Claims that differ The same claims, with the same verdicts.")
+
+
+def test_three_runs_have_one_row_a_metric(runs: Path, tmp_path: Path) -> None:
+    page = compare(*(runs / name for name in ("edt", "greedy", "crash"))).save(tmp_path / "page.html").read_text()
+    assert page.count("<iframe") == 3
+    assert page.index('id="scenario"') < page.index('id="metrics"') < page.index('id="journals"')
+    metrics = section(page, "metrics")
+    assert " steps 7 (predicted 7) 4 (predicted 4) 4 " in metrics
+    assert "journal hash" not in metrics
+    assert len(re.findall("The journals differ from row", section(page, "journals"))) == 2
 
 
 def test_the_same_history_is_said_so(runs: Path, tmp_path: Path) -> None:
@@ -90,9 +98,9 @@ def test_the_command_writes_the_page(call: Call, runs: Path, tmp_path: Path) -> 
     assert ended.status == 0
     assert ended.out == call("compare", runs / "edt", runs / "greedy").out
     assert (tmp_path / "page.html").read_text().endswith("</html>")
-    refused = call("compare --out three.html", *(runs / name for name in ("edt", "greedy", "crash")))
-    assert (refused.status, (tmp_path / "three.html").exists()) == (2, False)
-    assert "invalid out 'three.html': a page has two runs side by side, not 3" in refused.err
+    refused = call("compare --out seven.html", *[runs / "edt"] * 7)
+    assert (refused.status, (tmp_path / "seven.html").exists()) == (2, False)
+    assert "invalid out 'seven.html': a page has at most 6 runs, not 7" in refused.err
     refused = call("compare --out missing/page.html", runs / "edt", runs / "greedy")
     assert refused.status == 2
     assert "it cannot be written: No such file or directory" in refused.err
