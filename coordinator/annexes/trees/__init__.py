@@ -10,7 +10,7 @@ def register() -> Annex:
         commands={
             "new tree": (
                 "coordinator.annexes.trees.new_command:tree",
-                "Write a spanning tree to start from, in eight lines: `coordinator run --trees` runs it.",
+                "Write a spanning tree to start from, in eight lines: the greedy tree of the permutation star graph.",
             ),
         },
         calls={"--trees": "coordinator.annexes.trees.scenario_values:with_trees_file"},

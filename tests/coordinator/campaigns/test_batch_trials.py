@@ -6,12 +6,13 @@ from unittest.mock import patch
 
 import pytest
 
+from coordinator.api.progress import on_stderr
 from coordinator.campaigns import batch_trials, engines
 from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.counts import DrawBlock, total
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
-from coordinator.campaigns.session import run_campaign
+from coordinator.campaigns.session import phase_of, run_campaign
 from coordinator.campaigns.statistics import half_width_of
 from coordinator.campaigns.store import RECORDS, FinishedTrials, Store, read_grid
 from coordinator.campaigns.tables import Row, rows
@@ -186,3 +187,18 @@ def test_some_trials_are_repeated_over_sockets(monkeypatch: pytest.MonkeyPatch) 
     assert session.finished
     for key, result in store.sockets.items():
         assert result.journal_hash == store.findings[key][1].journal_hash
+
+
+def test_one_bar_goes_over_all_phases() -> None:
+    shown: list[str] = []
+    for number in (1, 2, 3):
+        phase_of(lambda text, done, total: shown.append(f"{text} {done}/{total}"), number, 3)("trials", 30, 60)
+    assert [text.partition(":")[0].strip("█░ ") for text in shown] == ["1 of 3", "2 of 3", "3 of 3"]
+    assert [text.count("█") for text in shown] == [3, 10, 16]
+    assert {text.count("█") + text.count("░") for text in shown} == {20}
+
+
+def test_an_interrupt_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), on_stderr("campaign", "finished trials are kept"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "campaign: interrupted; finished trials are kept\n"
