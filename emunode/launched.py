@@ -147,8 +147,9 @@ class JoinFile(NamedTuple):
 
 
 def join_file_of(environment: Mapping[str, str], job: str) -> JoinFile | None:
-    """Return the join file that a process looks for: the path in the environment, or the file of its job; None if it has
-    neither.
+    """Return the path of the join file; None if there is none to look for.
+
+    It is the path in the environment, or the file of the job.
     """
     if path := environment.get(JOIN_FILE):
         return JoinFile(Path(path))

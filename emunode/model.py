@@ -62,6 +62,8 @@ A function in place of the segment is called in that step, so that a rule can an
 
 PortPacket = tuple[Port, Packet]
 """A packet that leaves or arrives by one port of a node in one step."""
+StepPort = tuple[Step, Port]
+"""When and where a packet leaves its node."""
 
 
 class HopOutcome(IntEnum):
@@ -317,7 +319,10 @@ class RealNumbers(NamedTuple):
     fixed_order: bool = False
     """Whether one fold tree serves all chunks, and partial results travel in parts, by `annexes.numbers.fixed_order`."""
     leaves: int = 0
-    """Contributions in all, of which each rank that owns data has a run; 0 for one of each of these ranks, by its number."""
+    """The number of contributions, shared out to the ranks that own data in runs of neighbours.
+
+    0: one contribution of each of these ranks, numbered by rank.
+    """
 
     @property
     def option(self) -> str:

@@ -23,28 +23,11 @@ TYPE_VARIABLES: Final = {"NewType", "ParamSpec", "TypeVar", "TypeVarTuple"}
 
 REPEATED: Final = frozenset(
     {
-        "Adjacency",
         "Arc",
         "Arcs",
-        "Counts",
-        "Departure",
-        "Flags",
-        "Floats",
-        "Leaving",
-        "Link",
-        "LinkEnd",
-        "Links",
         "Network",
         "Number",
-        "Panel",
-        "Parents",
-        "Place",
-        "Progress",
         "Ranks",
-        "Record",
-        "Row",
-        "Rows",
-        "Send",
     }
 )
 """Type names that two or more modules define with different meanings. A name that gets one meaning leaves the list."""

@@ -27,7 +27,7 @@ from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.shrink import smallest_failure
 from coordinator.campaigns.store import FinishedTrials, Store
-from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
+from coordinator.campaigns.tables import FIGURES, CampaignRow, families, label_of, rows, trial_rows
 from coordinator.history.run_directory import temporary_folder
 from coordinator.history.stored.writing import replacing
 from coordinator.networks.base import Progress
@@ -36,8 +36,7 @@ from coordinator.reports.campaign_report import MEASURES, curve_rows, figures, p
 from coordinator.reports.curves import CURVES
 from coordinator.reports.numbers import describe_load
 from coordinator.reports.pictures import Page, Picture, frame
-from coordinator.reports.tables import Row as ReportRow
-from coordinator.reports.tables import to_csv, to_markdown
+from coordinator.reports.tables import Row, to_csv, to_markdown
 from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
 from coordinator.scenario.networks import keep_network
@@ -164,7 +163,7 @@ class Campaign(Judged):
         self.store = findings
         """The finished trials; not part of the public API."""
         self._findings = findings.findings
-        self.rows: list[Row] = rows(findings)
+        self.rows: list[CampaignRow] = rows(findings)
         """The results as plain values."""
 
     @property
@@ -186,7 +185,7 @@ class Campaign(Judged):
         return self._table(loss_rows(self.store), {})
 
     @cached_property
-    def process_rows(self) -> list[Row]:
+    def process_rows(self) -> list[CampaignRow]:
         """Availability and completion time under failure processes as plain values: see `processes`."""
         return process_rows(self.store)
 
@@ -224,7 +223,7 @@ class Campaign(Judged):
         """
         return pl.DataFrame(paired_rows(self.store, baseline), infer_schema_length=None)
 
-    def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
+    def _table(self, plain: list[CampaignRow], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
         """Return the rows as a frame, with a column per varied field in place of the column that names the variant."""
         overrides = {name: kind for name, kind in types.items() if plain and name in plain[0]}
         frame = pl.DataFrame(plain, schema_overrides=overrides, infer_schema_length=None)
@@ -249,7 +248,7 @@ class Campaign(Judged):
         return self.trials.filter((pl.col("unserved") != "") | (pl.col("violated") != ""))
 
     @property
-    def curves(self) -> list[ReportRow]:
+    def curves(self) -> list[Row]:
         """The points of all curves as plain values."""
         return curve_rows(self.rows, self._named_families)
 

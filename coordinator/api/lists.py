@@ -33,7 +33,7 @@ EXAMPLE_BYTES = 720
 TRIED_ENDS = 1 << 11
 """The most link ends of a network for trials of algorithms that look at all of it before they run: up to a second."""
 
-Row = dict[str, object]
+ListRow = dict[str, object]
 
 
 def topologies() -> "pl.DataFrame":
@@ -70,7 +70,7 @@ def faults() -> "pl.DataFrame":
     return _frame(fault_rows())
 
 
-def _frame(rows: Sequence[Row]) -> "pl.DataFrame":
+def _frame(rows: Sequence[ListRow]) -> "pl.DataFrame":
     import polars as pl  # noqa: PLC0415  # the command line prints the rows without it
 
     require_usable()
@@ -80,7 +80,7 @@ def _frame(rows: Sequence[Row]) -> "pl.DataFrame":
 # --- networks and faults -------------------------------------------------------------------------------------------------
 
 
-def topology_rows() -> list[Row]:
+def topology_rows() -> list[ListRow]:
     """List the families of networks, with the facts of an example."""
     return [
         {
@@ -96,20 +96,20 @@ def topology_rows() -> list[Row]:
     ]
 
 
-def fault_rows() -> list[Row]:
+def fault_rows() -> list[ListRow]:
     """List the kinds of faults, blocks and strategies; `use` tells the three apart."""
-    blocks: list[Row] = [
+    blocks: list[ListRow] = [
         {"kind": name, "written": f"random:{kind.form}", "meaning": (kind.__doc__ or "").strip().splitlines()[0]}
         for name, kind in BLOCK_KINDS.items()
     ]
-    strategies: list[Row] = [
+    strategies: list[ListRow] = [
         {"kind": name, "written": example, "meaning": meaning} for name, (example, meaning) in STRATEGIES.items()
     ]
-    listed: dict[str, Sequence[Row]] = {"fault": forms(), "block": blocks, "strategy": strategies}
+    listed: dict[str, Sequence[ListRow]] = {"fault": forms(), "block": blocks, "strategy": strategies}
     return [{**row, "use": use} for use, rows in listed.items() for row in rows]
 
 
-def placement_rows() -> list[Row]:
+def placement_rows() -> list[ListRow]:
     """List the placements of nodes on hosts."""
     return [{"form": each.form, "meaning": each.meaning} for each in PLACEMENTS.values()]
 
@@ -215,7 +215,7 @@ def accepted(topology: Topology, entry: RegisteredAlgorithm) -> Algorithm:
     raise reason
 
 
-def algorithm_row(family: str, entry: RegisteredAlgorithm) -> Row:
+def algorithm_row(family: str, entry: RegisteredAlgorithm) -> ListRow:
     """Describe an algorithm by plain values."""
     return {
         "topology": family,

@@ -7,8 +7,7 @@ from html import unescape
 from typing import Final
 
 from coordinator.reports.data import RunData
-from coordinator.reports.panels.base import Panel as Draw
-from coordinator.reports.panels.base import Report
+from coordinator.reports.panels.base import DrawPanel, Report
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.pictures import Page, Picture
 from coordinator.reports.run_report import render
@@ -50,6 +49,6 @@ def shown_panels(data: RunData) -> list[str]:
     return [name for name, draw in _drawers().items() if draw(report) is not None]
 
 
-def _drawers() -> dict[str, Draw]:
+def _drawers() -> dict[str, DrawPanel]:
     """Return the panels by name; plug-ins and programs may have added some."""
     return {draw.__name__.removesuffix("_panel").replace("_", "-"): draw for draw in PANELS}

@@ -26,8 +26,10 @@ class LatencyCounts:
 
     packets: int = 0
     sums: dict[int, list[int]] = field(default_factory=dict)
-    """By number of served nodes, from 1 on: trials, the sum of all latencies in them, and the sum of the squares of the
-    sums of each trial."""
+    """Latencies by number of served nodes, from 1 on.
+
+    An entry has the number of trials, the sum of all latencies in them, and the sum of the squares of each trial's sum.
+    """
     longest: int = 0
     """The sum of the longest latencies of all trials with a served node."""
     squares: int = 0

@@ -13,7 +13,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from coordinator.campaigns.store import FinishedTrials
-from coordinator.campaigns.tables import Row
+from coordinator.campaigns.tables import CampaignRow
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
 from coordinator.planning.plan import Plan, make_plan
@@ -88,13 +88,13 @@ class FaultCoverage:
         ends = sorted((rank, self.topology.neighbour(rank, port)))
         return ends[0] * self.topology.order + ends[1]
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[CampaignRow]:
         """Yield for each kind that was tried how many of its places, steps and cells were tried."""
         for kind in self.kinds:
             cells = [cell for cell in self.cells if cell[0] == kind]
             if cells:
                 places, steps = ({cell[part] for cell in cells} for part in (1, 2))
-                row: Row = {"kind": kind}
+                row: CampaignRow = {"kind": kind}
                 counts = {"places": (places, self.places(kind)), "steps": (steps, self.steps)}
                 row |= {
                     name: f"{len(tried):,} of {len(all_of_them):,}" for name, (tried, all_of_them) in counts.items()

@@ -206,7 +206,10 @@ class Grid:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of everything that decides a trial; the number of trials is left out, so that it can be raised later."""
+        """A hash of everything that decides a trial.
+
+        The number of trials is left out, so that it can be raised later.
+        """
         scenarios = [_described(variant.scenario) for variant in self.variants]
         # Without `trials` and `precision`: a campaign may be continued with more of either.
         said = f"{scenarios}/{[fault_set.name for fault_set in self.points]}"

@@ -8,14 +8,14 @@ import numpy as np
 
 from coordinator.campaigns.grid import Key
 from coordinator.campaigns.store import FinishedTrials
-from coordinator.campaigns.tables import Row, label_of
+from coordinator.campaigns.tables import CampaignRow, label_of
 from coordinator.scenario.command import run_command
 
 MOST_WORST = 10
 """Trials that a page lists."""
 
 
-def loss_rows(store: FinishedTrials) -> list[Row]:
+def loss_rows(store: FinishedTrials) -> list[CampaignRow]:
     """Return one row per point, variant and number of healthy nodes that miss a message, with the number of such
     trials.
 
@@ -44,13 +44,13 @@ class Lossy(NamedTuple):
     expected: int
 
 
-def worst_rows(store: FinishedTrials, most: int = MOST_WORST) -> list[Row]:
+def worst_rows(store: FinishedTrials, most: int = MOST_WORST) -> list[CampaignRow]:
     """Return the trials where most healthy nodes miss a message, worst first, each with the command that repeats it.
 
     Of trials that drew the same faults, the first is listed.
     """
     grid = store.grid
-    rows: list[Row] = []
+    rows: list[CampaignRow] = []
     seen = set()
     for each in sorted(_lossy(store)):
         trial = grid.trial(each.key)

@@ -16,7 +16,7 @@ from coordinator.campaigns.counts import group_of
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import betting_interval, t_interval
 from coordinator.campaigns.store import FinishedTrials
-from coordinator.campaigns.tables import Row, label_of
+from coordinator.campaigns.tables import CampaignRow, label_of
 from coordinator.theory.batch.draws import BLOCK
 from emunode.errors import ScenarioError
 
@@ -34,7 +34,7 @@ FIGURES = {"delivery_ratio": 0, "max_latency": 1}
 """The compared figures, by their place in `TrialFigures`."""
 
 
-def paired_rows(store: FinishedTrials, baseline: str | None = None) -> list[Row]:
+def paired_rows(store: FinishedTrials, baseline: str | None = None) -> list[CampaignRow]:
     """Return one row per point, variant and figure: the mean difference from the baseline, with a 95% interval.
 
     `baseline` is the name of a variant, by default the first. A row counts the pairs in which both variants have the figure.
@@ -68,7 +68,7 @@ def _same_draws(grid: Grid, point: int, one: int, other: int) -> bool:
     return sites[0].sources == sites[1].sources and sites[0].broken == sites[1].broken
 
 
-def _differences(store: FinishedTrials, point: int, one: int, other: int) -> Iterator[tuple[str, Row]]:
+def _differences(store: FinishedTrials, point: int, one: int, other: int) -> Iterator[tuple[str, CampaignRow]]:
     """Yield the differences of each figure over the draws that both variants have."""
     grid = store.grid
     shared = sorted(set(_numbers(store, point, one)).intersection(_numbers(store, point, other)))

@@ -13,7 +13,7 @@ from math import ceil, exp, inf, lgamma, log, log1p
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.statistics import mean_interval
 from coordinator.campaigns.store import FinishedTrials
-from coordinator.campaigns.tables import Row, label_of
+from coordinator.campaigns.tables import CampaignRow, label_of
 from coordinator.scenario.fault_draws import process_outages, process_window
 from coordinator.scenario.fault_processes import expected_availability
 from coordinator.scenario.fault_sets import FaultSetTerm
@@ -24,7 +24,7 @@ LEVEL = 0.95
 """The least probability that an interval covers its quantile."""
 
 
-def process_rows(store: FinishedTrials) -> list[Row]:
+def process_rows(store: FinishedTrials) -> list[CampaignRow]:
     """Return one row per point with a process, variant and figure; empty without processes or decided trials.
 
     Availability follows from the draws, so it is over all trials: trials with a failed source are undecided, and
@@ -36,7 +36,7 @@ def process_rows(store: FinishedTrials) -> list[Row]:
     is None if it never comes, and a bound if it is infinite or so few trials give none.
     """
     grid, numbers = store.grid, store.numbers()
-    rows: list[Row] = []
+    rows: list[CampaignRow] = []
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         if grid.points[point].how != "process":
             continue
@@ -47,7 +47,7 @@ def process_rows(store: FinishedTrials) -> list[Row]:
             continue
         timed = grid.variants[variant].scenario.clock == "timed"
         times = [results[number].completion for number in decided]
-        first: Row = {label_of(grid): grid.variants[variant].name, "faults": grid.points[point].name}
+        first: CampaignRow = {label_of(grid): grid.variants[variant].name, "faults": grid.points[point].name}
         drawn = sorted(results)
         rows += ({**first, "trials": len(drawn), **row} for row in _availability_rows(grid, point, variant, drawn))
         served = sum(time is not None for time in times)
@@ -66,7 +66,7 @@ def process_rows(store: FinishedTrials) -> list[Row]:
     return rows
 
 
-def _availability_rows(grid: Grid, point: int, variant: int, numbers: Sequence[int]) -> Iterator[Row]:
+def _availability_rows(grid: Grid, point: int, variant: int, numbers: Sequence[int]) -> Iterator[CampaignRow]:
     fault_set, places = grid.points[point], grid.places[variant]
     window, repair = process_window(fault_set, places), fault_set.repair_law
     down = [_downtime(grid, point, variant, number) for number in numbers]

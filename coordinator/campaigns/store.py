@@ -66,7 +66,10 @@ class FinishedTrials:
         return {"topology": topology, "plugin": tuple(plugins)}
 
     def named(self, scenario: Scenario) -> Scenario:
-        """Return a scenario that names its files as in the folder, wherever that is, so that pages do not depend on it."""
+        """Return the scenario with the file names of this folder.
+
+        Pages then do not depend on where the folder is.
+        """
         if self.folder is None:
             return scenario
         kept = {"network_sha256": None, **AS_DECLARED} if scenario.topology.startswith(PREFIX) else {}
@@ -248,10 +251,13 @@ class Store(FinishedTrials):
 
 
 def load_records(found: FinishedTrials, path: Path, see: Callable[[Key, Trial, bool], None] = lambda *_: None) -> int:
-    """Add the records of a campaign file to the finished trials; return the number of bytes of its complete lines.
+    """Add the records of a campaign file to the finished trials.
 
-    `see` is called with each trial with messages, and whether it was run over TCP. OSError if the file cannot be read;
-    RefusedError for a record that is malformed or of no point and variant of the grid.
+    Returns the number of bytes of the complete lines. `see` is called for each trial that was run with messages, and is
+    told whether it ran over TCP.
+
+    Raises OSError if the file cannot be read, and RefusedError for a record that is malformed or belongs to no point
+    and variant of the grid.
     """
     grid, whole = found.grid, 0
     for line, size, fields in read_records(path):

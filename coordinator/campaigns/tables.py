@@ -19,10 +19,10 @@ from coordinator.scenario.model import knowledge_of
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 
 TrialFindings = Mapping[Key, tuple[Trial, TrialResult]]
-Row = dict[str, object]
+CampaignRow = dict[str, object]
 
 
-def rows(store: FinishedTrials) -> list[Row]:
+def rows(store: FinishedTrials) -> list[CampaignRow]:
     """Return one row per point and variant that has trials, points first. Figures are over decided trials.
 
     - `sets`: number of fault sets of the point, unless they are drawn at random.
@@ -44,7 +44,7 @@ def rows(store: FinishedTrials) -> list[Row]:
     """
     grid = store.grid
     with_messages = store.numbers()
-    table: list[Row] = []
+    table: list[CampaignRow] = []
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         ran = with_messages.get((point, variant), [])
         counts = store.counts(point, variant, ran)
@@ -55,10 +55,12 @@ def rows(store: FinishedTrials) -> list[Row]:
     return table
 
 
-def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None, numbers: Collection[int]) -> Row:
+def _row(
+    grid: Grid, point: int, variant: int, counts: Counts, again: int | None, numbers: Collection[int]
+) -> CampaignRow:
     fault_set, plan = grid.points[point], grid.variants[variant].plan
     sets = grid.set_count(point, variant)
-    row: Row = {
+    row: CampaignRow = {
         label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, "trials": counts.trials,
         "engine": "messages" if again is None else "exact", "again": again,
         "undecided": counts.undecided, "violated": counts.violated,
@@ -82,7 +84,7 @@ def _row(grid: Grid, point: int, variant: int, counts: Counts, again: int | None
     return row | field_figures(counts, plan, grid.fault_free_latency(variant), exact=exact)
 
 
-def _reachable(grid: Grid, point: int, variant: int, numbers: Collection[int], *, exact: bool) -> Row:
+def _reachable(grid: Grid, point: int, variant: int, numbers: Collection[int], *, exact: bool) -> CampaignRow:
     found = reachability(grid, point, variant, numbers)
     if found is None or not found.trials:
         return dict.fromkeys(("reachable", "reachable_low", "reachable_high"))
@@ -125,7 +127,7 @@ def label_of(grid: Grid) -> str:
     return f"varied {label}" if label in ("segments", "seed") else label  # other columns have these names
 
 
-def _figures(counts: Counts, *, exact: bool) -> Row:
+def _figures(counts: Counts, *, exact: bool) -> CampaignRow:
     trials = counts.decided
     if not trials:
         return dict.fromkeys(FIGURES)
@@ -144,7 +146,7 @@ def _figures(counts: Counts, *, exact: bool) -> Row:
     return dict(zip(FIGURES, shown, strict=True))
 
 
-def _betting(counts: Counts, *, exact: bool, independent: bool) -> Row:
+def _betting(counts: Counts, *, exact: bool, independent: bool) -> CampaignRow:
     """Return the betting interval of the delivery ratio; empty without trials, and where draws are not independent."""
     ends: tuple[float, float] | tuple[None, None] = (None, None)
     if counts.decided and exact:
@@ -194,7 +196,7 @@ def _noun(part: FaultSetTerm) -> str:
     return f"blocks {part.block}" if part.block else _NOUNS.get(part.kind, part.kind)
 
 
-def trial_rows(grid: Grid, findings: TrialFindings) -> Iterator[Row]:
+def trial_rows(grid: Grid, findings: TrialFindings) -> Iterator[CampaignRow]:
     """Yield the rows of trials.parquet: one per trial, by point, variant and draw."""
     for key in sorted(findings):
         trial, result = findings[key]

@@ -1,7 +1,15 @@
-"""The table of commands. A command's module is imported when the command is used, by cyclopts, from the name given here.
+"""The table of commands.
 
-Exit status: 0 every claim holds; 1 a claim, a certificate or a stored run is wrong, and nothing else; 2 usage or scenario
-error; 3 undecided; 4 the command could not run on this machine; 130 interrupted.
+cyclopts imports the module of a command when the command is used, from the name given here.
+
+Exit statuses:
+
+* 0: every claim holds.
+* 1: a claim, a certificate or a stored run is wrong.
+* 2: usage or scenario error.
+* 3: undecided.
+* 4: the command could not run on this machine.
+* 130: interrupted.
 """
 
 import re

@@ -20,7 +20,7 @@ from coordinator.campaigns.residual import PROBABILITIES, Residual
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.statistics import findings_per_hour
 from coordinator.campaigns.store import read_grid, require_same_grid
-from coordinator.campaigns.tables import Row
+from coordinator.campaigns.tables import CampaignRow
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
 from coordinator.cli.given import texts_of, values_from
@@ -177,7 +177,7 @@ def _record(done: Campaign, grid: Grid) -> dict[str, object]:
 
 
 def show_campaign(
-    done: Campaign, searches: Sequence[str], pairs: Sequence[Row], tried: Mapping[str, FaultCoverage]
+    done: Campaign, searches: Sequence[str], pairs: Sequence[CampaignRow], tried: Mapping[str, FaultCoverage]
 ) -> None:
     """Print the results, what else is known of the trials, and which faults they have tried."""
     ended = unfinished(done.store)
@@ -199,7 +199,7 @@ def show_campaign(
         say(_findings(done.rows, done.session))
 
 
-def _findings(rows: Sequence[Row], session: CampaignSession) -> str:
+def _findings(rows: Sequence[CampaignRow], session: CampaignSession) -> str:
     """Return how many violated trials and contradictions of theory were found, and per hour if all trials ran now."""
     findings = sum(bool(row["finding"]) for row in rows)
     findings += sum(row["violated"] for row in rows if isinstance(row["violated"], int))
@@ -249,7 +249,7 @@ def show_results(done: Campaign) -> None:
     say(f"campaign: {done.path} (campaign.html, table.csv, trials.parquet)")
 
 
-def _shown(label: str, row: Row) -> dict[str, object]:
+def _shown(label: str, row: CampaignRow) -> dict[str, object]:
     """Return a row of the printed table."""
     verdict = f"{row['violated']} violated" if row["violated"] else "theory excluded" if row["finding"] else "holds"
     return {
@@ -264,7 +264,7 @@ def _shown(label: str, row: Row) -> dict[str, object]:
     }
 
 
-def show_pairs(rows: Sequence[Row]) -> None:
+def show_pairs(rows: Sequence[CampaignRow]) -> None:
     """Print paired differences, a table for each figure."""
     for figure in dict.fromkeys(str(row["figure"]) for row in rows):
         shown = []
@@ -279,7 +279,7 @@ def show_pairs(rows: Sequence[Row]) -> None:
         render.show_rows(f"paired differences: {figure.replace('_', ' ').replace('max ', 'longest ')}", shown)
 
 
-def show_processes(table: Sequence[Row]) -> None:
+def show_processes(table: Sequence[CampaignRow]) -> None:
     """Print availability and completion times, a table for each variant and point; `--json` has more quantiles."""
     tables: dict[str, list[dict[str, object]]] = {}
     for row in table:
@@ -307,7 +307,7 @@ def _residual_lines(found: Residual) -> Iterator[str]:
         yield f"  probability to survive, if each fails with {q}: {shown}"
 
 
-def _interval(row: Row, column: str, prefix: str) -> str:
+def _interval(row: CampaignRow, column: str, prefix: str) -> str:
     value, low, high = row[column], row[f"{prefix}_low"], row[f"{prefix}_high"]
     if value is None:
         return "-"

@@ -88,9 +88,10 @@ async def drive(
     loop: RunLoop,
     steering: Steering | None = None,
 ) -> ExecutionResult:
-    """Run the plan on the network and close it; the error of a run that did not begin, or broke a rule, is raised.
+    """Run the plan on the network, and close the network.
 
-    `loop` executes this coroutine; its request to stop interrupts the run.
+    Raises the error of a run that did not begin or broke a rule. `loop` executes this coroutine, and its request to
+    stop interrupts the run.
     """
     execution, stop = ExecutionResult(), loop.stop
     failed_before = False

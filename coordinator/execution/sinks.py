@@ -261,7 +261,10 @@ def _write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: 
 
 
 def _list(directory: RunDirectory) -> str | None:
-    """Add a finished run to the index of the folder that holds the runs; return the error in words if that fails."""
+    """Add a finished run to the index of its folder; return an error in words.
+
+    None if that succeeds.
+    """
     folder = index_folder(directory.final.absolute())
     if folder is None:
         return None

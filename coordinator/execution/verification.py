@@ -59,7 +59,10 @@ class Verification:
         }  # fmt: skip
 
     def warning(self) -> str | None:
-        """Return a warning for commands that use a run that does not verify, or that is too large for it, or None."""
+        """Return a warning if a run does not verify or is too large, or None.
+
+        For commands that use such a run all the same.
+        """
         if self.verified:
             return f"{self.path} is not verified: {self.unchecked[0]}" if self.undecided else None
         more = f" (and {len(self.findings) - 1} more)" if len(self.findings) > 1 else ""

@@ -111,9 +111,10 @@ class Recomputed(NamedTuple):
 
 
 def recompute(path: Path, verification: Verification) -> Recomputed:
-    """Read a run directory and judge its journal; contradictions in what is read are added to the findings.
+    """Read a run directory and judge its journal.
 
-    UnreadableError if a file is missing or malformed, or checking takes too long; OSError if one cannot be read.
+    Contradictions in the files are added to the findings. Raises UnreadableError if a file is missing or malformed or
+    takes too long to check, and OSError if one cannot be read.
     """
     verification.findings += [f"{name}: it is a symbolic link" for name in links_in(path)]
     # First, for the version: another one may write other files.

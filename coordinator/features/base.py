@@ -218,7 +218,10 @@ class ResolvedRun:
     faults_may_come: bool = False
     """Whether faults may be added while the network runs (`Plan.with_faults`)."""
     in_effect: tuple[Fault, ...] | None = None
-    """The faults that can have an effect, where that is known from the times of a run; None: it follows from the steps."""
+    """The faults that can have an effect, by the times of the run.
+
+    None if that follows from the steps.
+    """
     translated: Mapping[Fault, Fault] = field(default_factory=dict)
     """Faults that were given by times, with the same in steps (`results.faults_in_steps`)."""
     exact_steps: bool = True

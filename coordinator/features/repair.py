@@ -201,8 +201,10 @@ def _served(
 def _reached(
     rule: PullRule, algorithm: TreeCollective, tree: int, gone: Container[Rank], broken: Container[tuple[Rank, Port]]
 ) -> dict[Rank, int]:
-    """Return the ranks that the segments of a tree can reach, each with the links on its way: over the arcs of the
-    tree, and over links where ranks request the segments.
+    """Return the ranks that a tree's segments can reach, with their distances.
+
+    A segment travels over the arcs of the tree, and over links where a rank requests it. The distance is the number of
+    links on the way.
     """
     topology, source = algorithm.topology, algorithm.spec.source
     # From each rank that may send a segment to the ranks that would receive it there: the parent in the tree, and the

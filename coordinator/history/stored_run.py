@@ -158,9 +158,10 @@ def open_journal(path: Path) -> pl.LazyFrame:
 
 
 def why_unproven(folder: Path, order: int) -> str | None:
-    """Return why a stored run is not one of a network of `order` nodes; None if it may be, or if that is not asked.
+    """Return why a stored run cannot have `order` nodes; None if it can.
 
-    A large network takes time and memory, and a name asks for it: the run has to have a row for each node.
+    A large network takes time and memory, and a forged name could ask for it. So the run must have a row for each node.
+    Networks of at most `UNPROVEN` nodes need no such proof.
     """
     if order <= UNPROVEN:
         return None

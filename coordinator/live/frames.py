@@ -35,7 +35,7 @@ ARC: Final = ("sender", "port", "receiver", "segments", "lost", "altered")
 GAIN: Final = ("rank", "segments")
 
 StepVotes = tuple[list[int] | None, list[int] | None]
-Counts = NDArray[np.int64]
+CountArray = NDArray[np.int64]
 
 
 class StepFrame(NamedTuple):
@@ -43,15 +43,23 @@ class StepFrame(NamedTuple):
 
     step: Step
     text: bytes
-    """JSON: `step`; `arcs`, a list of sender, port, receiver, segments, lost, altered, sender, ..; `busy`, the number of
-    busy directed links, also if `arcs` is null because there are too many; `withheld`, a list of sender, port,
-    receiver, .. of links where the sender withholds a packet; `gained` and `altered`, lists of rank, segments, rank,
-    ..; `lost`, segments. Links are busy with control packets, too; the other counts are of data.
+    """One frame of the page, as JSON:
 
-    Where copies are voted on: `heard`, a list of rank, segments whose first copy arrives, ..; `votes`, a list of rank,
-    `State`, segments whose vote is settled, .. Both are null if votes are not counted (yet): then every segment that a
-    node gains is the right value. After the last frame, an entry with `closing` has the `votes` that were open until
-    the end."""
+    * `step`: the number of the step.
+    * `arcs`: a flat list of sender, port, receiver, segments, lost, altered for each link; null if there are too many.
+    * `busy`: the number of busy directed links, control packets included. All other counts are of data.
+    * `withheld`: a flat list of sender, port, receiver where the sender withholds a packet.
+    * `gained`, `altered`: flat lists of rank, segments.
+    * `lost`: the number of segments.
+
+    Where copies are voted on, two more, both null until votes are counted:
+
+    * `heard`: a flat list of rank, segments whose first copy arrives.
+    * `votes`: a flat list of rank, `State`, segments whose vote is settled.
+
+    Without counted votes, every segment that a node gains is the right value. After the last frame, an entry with
+    `closing` has the `votes` that stayed open.
+    """
 
 
 def node_goals(plan: Plan) -> list[int]:
@@ -65,7 +73,7 @@ class _Base:
 
     def __init__(self, order: int) -> None:
         self.gained, self.altered, self.heard = (np.zeros(order, dtype=np.int64) for _ in range(3))
-        self.votes: Counts = np.zeros((order, STATES), dtype=np.int64)
+        self.votes: CountArray = np.zeros((order, STATES), dtype=np.int64)
 
     def add(self, frame: StepFrame) -> None:
         content = json.loads(frame.text)

@@ -195,10 +195,13 @@ class WatchState:
 
 
 def specification(plan: Plan, request: Mapping[str, Any], step: Step) -> str:
-    """Return the fault that a page asks for, as a scenario has it; ScenarioError if a value is invalid.
+    """Return the fault that a page asks for, as text of a scenario.
 
-    `kind`; `rank` of the node, or of one end of the link with its `port` there; `both`: both directions of the link;
-    `value`, where the kind has one; `steps`: how long it lasts, default: to the end.
+    `request` has these keys: `kind`; `rank`, the node, or one end of the link whose `port` is given too; `both`, for
+    both directions of a link. A `value` is given if the kind has one. `steps` is how long the fault lasts; without it,
+    to the end.
+
+    Raises ScenarioError for an invalid value.
     """
     topology, kind = plan.topology, request.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -225,8 +228,9 @@ def specification(plan: Plan, request: Mapping[str, Any], step: Step) -> str:
 
 
 def fault_kinds() -> list[dict[str, object]]:
-    """Return the kinds of faults that pages offer: all but the kinds that need the timed clock: no run is watched under
-    that clock.
+    """Return the kinds of faults that pages offer.
+
+    Kinds that need the timed clock are left out, since no run is watched under that clock.
     """
     return [
         {

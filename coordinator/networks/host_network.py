@@ -154,7 +154,10 @@ class HostNetwork:
         self._channel.close(keep_hosts=stay)
 
     def dismiss(self, reason: str) -> None:
-        """Let hosts that outlive the run know that it is over, and why it did not end normally; empty if it did."""
+        """Tell hosts that outlive the run that it is over, and why.
+
+        `reason` is empty if it ended normally.
+        """
         if self._launch.hosts_outlive_run:
             self._channel.send_last("over", reason)
 

@@ -82,7 +82,10 @@ class TimedProcessFaults:
                 self._channel.send(self._channel.hosts[index], "stops", [start for start, _ in fate.returns])
 
     def on_reached(self, host: ConnectedHost, moment: int) -> None:
-        """Note that a host has done all that comes before a hang at `moment`; ALWAYS: all that there is."""
+        """Note that a host has done everything before a hang at `moment`.
+
+        ALWAYS: everything that it will ever do.
+        """
         self._events[host.index, moment].set()
 
     def tasks(self, begin: int) -> list[Task]:

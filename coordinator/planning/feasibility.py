@@ -85,7 +85,10 @@ def tracking_exceeded(plan: Plan) -> str | None:
 
 
 def warning(plan: Plan) -> str | None:
-    """Return a warning about a run that moves far more than it delivers, so that it takes long; None for other runs."""
+    """Return a warning if a run takes long, or None.
+
+    Such a run moves far more segments than it delivers.
+    """
     made, crossing = deliveries(plan), hops(plan)
     if crossing < MANY_HOPS or crossing < WASTEFUL * made:
         return None

@@ -24,7 +24,7 @@ from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.theory.dependence.message_paths import paths_of
 from coordinator.theory.dependence.size import InexactError
-from coordinator.theory.least_faults import Copy, Place
+from coordinator.theory.least_faults import Copy, ThreatPlace
 from coordinator.theory.survivors import SetCounter
 from coordinator.theory.threats import STOPS, ThreatenedMessages, Threats, given_damage, no_fixed_paths, parts_of
 from coordinator.theory.tolerance import Tolerance
@@ -144,9 +144,9 @@ class _Table:
         )
 
     def _fill(self) -> None:
-        index: list[dict[Place, list[int]]] = []
+        index: list[dict[ThreatPlace, list[int]]] = []
         for each, numbers in zip(self.sites, self._range, strict=True):
-            of_place: dict[Place, list[int]] = {}
+            of_place: dict[ThreatPlace, list[int]] = {}
             for number, site in zip(numbers, each, strict=True):
                 for place in site.places if isinstance(site, Block) else (site,):
                     of_place.setdefault(place, []).append(number)

@@ -108,8 +108,9 @@ class RunData:
 
     @cached_property
     def results(self) -> "NDArray[Any] | None":
-        """The results of a reduction of real numbers: bits in storage form, a row for each rank, or one row; None if the
-        run has none, or they are missing or damaged.
+        """The results of a reduction of real numbers, as bits in storage form.
+
+        One row for each rank, or a single row. None if the run has no results, or if they are missing or damaged.
         """
         if "results_hash" not in self.summary or self.path == Path():
             return None

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.reports.computed_layout import LARGEST_WITH_FORCES, computed_positions
+from coordinator.reports.computed_layout import LARGEST_WITH_FORCES, Floats, Ranks, computed_positions
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
@@ -35,9 +35,6 @@ from emunode.topologies.star import StarGraph
 WIDTH = 1000.0
 MARGIN = 0.045
 """Free border, as a share of the width."""
-
-Floats = NDArray[np.float64]
-Ranks = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

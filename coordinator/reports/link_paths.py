@@ -2,7 +2,8 @@
 
 from math import hypot
 
-from coordinator.reports.layout import Layout, Ranks, Shapes
+from coordinator.reports.computed_layout import Ranks
+from coordinator.reports.layout import Layout, Shapes
 
 Point = tuple[float, float]
 Tip = tuple[float, float, float, float]

@@ -12,8 +12,9 @@ MOST_ITEMS = 12
 
 
 def verdict_note(summary: Mapping[str, Any]) -> str:
-    """State why a run is undecided, the deliveries that are missing although every claim holds, and what is not judged;
-    empty if there is nothing to add.
+    """Explain a verdict: missing deliveries, and what is not judged.
+
+    Deliveries may be missing although every claim holds. Empty if there is nothing to add.
     """
     return "; ".join(str(note) for note in (_deliveries_note(summary), summary.get("unjudged")) if note)
 

@@ -19,7 +19,7 @@ from coordinator.history.stored.writing import replace_file
 from coordinator.reports.data import RunData, read_run
 from coordinator.reports.numbers import verdict_sentence
 from coordinator.reports.pages import FOLDER, MARKS, script, script_json, style, template, typeset
-from coordinator.reports.panels.base import Panel, Report
+from coordinator.reports.panels.base import DrawPanel, Report
 from coordinator.reports.panels.faults import cut_off
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.theme import RESPONSIVE_CSS, colour_variables, tree_colours
@@ -46,7 +46,7 @@ def write_report(
     return target
 
 
-def render(data: RunData, *, thorough: bool = True, panels: Sequence[Panel] | None = None) -> str:
+def render(data: RunData, *, thorough: bool = True, panels: Sequence[DrawPanel] | None = None) -> str:
     """Return the page as HTML, with these panels; by default, all."""
     report = Report(data, thorough=thorough)
     sections = [section for panel in panels or PANELS if (section := panel(report)) is not None]

@@ -277,7 +277,10 @@ def _equal(measured: Metric, predicted: Metric) -> bool:
 
 
 def overall(judgements: Sequence[Judgement]) -> Verdict:
-    """Return "violated" if any claim is; else "undecided" if any is, or without any claim; else "holds"."""
+    """Return the worst verdict of the claims.
+
+    "violated" comes before "undecided", and "undecided" before "holds". Without any claim a run is "undecided".
+    """
     verdicts = {judgement.verdict for judgement in judgements}
     if Verdict.VIOLATED in verdicts:
         return Verdict.VIOLATED

@@ -22,7 +22,7 @@ from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
 from emunode.topologies.base import Topology
 
 Integers = NDArray[np.signedinteger]
-Flags = NDArray[np.bool_]
+MessageFlags = NDArray[np.bool_]
 
 
 class Arrivals(NamedTuple):
@@ -35,7 +35,7 @@ class Arrivals(NamedTuple):
     segment: Integers
     step: Integers
     """The step of the first copy's arrival."""
-    intact: Flags
+    intact: MessageFlags
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Deliveries:
     receiver: Integers
     origin: Integers
     """The origin of each message; where contributions are folded, the owner of the block of the result."""
-    complete: Flags
+    complete: MessageFlags
     """Whether every piece of the message arrived."""
-    intact: Flags
+    intact: MessageFlags
     """Whether every piece arrived, and arrived intact."""
 
     @cached_property
@@ -70,7 +70,7 @@ class Deliveries:
         return tuple(np.flatnonzero(self._intact_by(self.receiver) < self.due).tolist())
 
     @property
-    def served(self) -> Flags:
+    def served(self) -> MessageFlags:
         """By rank, whether messages are due to it and all of them arrived intact."""
         return (self.due > 0) & (self._intact_by(self.receiver) >= self.due)
 

@@ -7,12 +7,12 @@ from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Measurement
 from emunode.model import Collective
 
-Record = dict[str, object]
+DeliveryRecord = dict[str, object]
 
 
 def delivery_records(
     plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame
-) -> list[Record]:
+) -> list[DeliveryRecord]:
     """Return the entries of served.json: each healthy node with something due to it, and the time of its last new
     piece.
 

@@ -34,8 +34,10 @@ class Replay:
     altered: Sequence[AlteredCopy]
     """Altered copies that arrived in the replay."""
     first: Mapping[str, Any] | None = None
-    """The first hop that is in only one of the two, in the order of a journal; its `times` is positive if the journal has
-    it."""
+    """The first hop, in the order of a journal, that only one side has.
+
+    Its `times` is positive if the journal has it.
+    """
 
 
 def replay_mismatches(plan: Plan, journal: pl.LazyFrame, inputs: PredictionInputs | None = None) -> int:

@@ -21,10 +21,10 @@ LISTED: Final = 40
 """Most hops that an explanation lists."""
 KNOWN: Final = 3
 """Most receipts that are listed of a node."""
-Row = Mapping[str, Any]
+HopRow = Mapping[str, Any]
 
 
-def hop_words(row: Row, label: Callable[[Rank], str]) -> str:
+def hop_words(row: HopRow, label: Callable[[Rank], str]) -> str:
     """Return a hop in words."""
     target = "" if row["target"] in (ALL_RANKS, row["receiver"]) else f" for {label(row['target'])}"
     return (
@@ -48,7 +48,7 @@ def knowledge(journal: pl.LazyFrame, rank: Rank, step: Step, label: Callable[[Ra
     return f"{label(rank)} had {more}{', '.join(shown) or 'received nothing'}"
 
 
-def parting(rows: Sequence[Row | None], journal: pl.LazyFrame, label: Callable[[Rank], str]) -> dict[str, object]:
+def parting(rows: Sequence[HopRow | None], journal: pl.LazyFrame, label: Callable[[Rank], str]) -> dict[str, object]:
     """Return where two histories part: the rows, and what the nodes of these rows knew; `journal` is either of them.
 
     All rows before are equal, so nodes knew the same in both when the step began.
@@ -80,12 +80,14 @@ def explain(plan: Plan, journal: pl.DataFrame, rank: Rank, step: Step) -> list[s
     Rows of protocols count as hops of their own segments.
     """
     label = plan.topology.label
-    rows: list[Row] = list(journal.filter(pl.col("step") < step, pl.col("outcome") != "report").iter_rows(named=True))
-    by_receiver: dict[Rank, list[Row]] = defaultdict(list)
+    rows: list[HopRow] = list(
+        journal.filter(pl.col("step") < step, pl.col("outcome") != "report").iter_rows(named=True)
+    )
+    by_receiver: dict[Rank, list[HopRow]] = defaultdict(list)
     for row in rows:
         by_receiver[row["receiver"]].append(row)
-    needed: dict[int, Row] = {}
-    left: list[Row] = [row for row in by_receiver[rank] if row["outcome"] != "lost"]
+    needed: dict[int, HopRow] = {}
+    left: list[HopRow] = [row for row in by_receiver[rank] if row["outcome"] != "lost"]
     while left:
         row = left.pop()
         if id(row) not in needed:
@@ -102,7 +104,7 @@ def explain(plan: Plan, journal: pl.DataFrame, rank: Rank, step: Step) -> list[s
     return lines
 
 
-def _causes(plan: Plan, row: Row, received: Iterable[Row]) -> list[Row]:
+def _causes(plan: Plan, row: HopRow, received: Iterable[HopRow]) -> list[HopRow]:
     """Return the receipts of its sender that a hop depends on."""
     before = [each for each in received if each["step"] < row["step"] and each["outcome"] != "lost"]
     if plan.spec.collective in FOLDING and row["target"] != ALL_RANKS:
@@ -121,7 +123,7 @@ def _causes(plan: Plan, row: Row, received: Iterable[Row]) -> list[Row]:
     return sorted(copies, key=lambda each: int(each["step"]))[:1]
 
 
-def _blamed(plan: Plan, row: Row) -> str:
+def _blamed(plan: Plan, row: HopRow) -> str:
     """Return the faults, as the scenario states them, that are in force where a hop was lost."""
     places = (row["sender"], row["receiver"], (row["sender"], row["port"]))
     found = [

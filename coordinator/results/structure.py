@@ -20,7 +20,6 @@ from emunode.model import PERSONALISED, ROOTLESS, Collective, Port, Rank
 from emunode.topologies.star import StarGraph
 
 Ranks = NDArray[np.int64]
-Arc = tuple[Rank, Rank]
 
 SAMPLED_HOPS = 40_000
 MOST_HOPS = 2_000_000

@@ -9,10 +9,9 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, Final, TypedDict, Unpack
 
+from coordinator.scenario.blocks import Link
 from emunode.model import Rank
 from emunode.topologies.table import MAX_LINKS, MAX_NODES, Attributes, TableTopology, parallel_links
-
-Link = tuple[Rank, Rank]
 
 ADDED: Final = ("weight", "rate", "capacity", "bandwidth", "LinkSpeedRaw")
 """Attributes of parallel links that add when the links are merged: numbers, or texts such as `100Gbps` of one unit."""

@@ -28,8 +28,11 @@ class Driver:
 
     name: str
     launcher: str | Callable[..., Any]
-    """The launcher of its hosts: a `Launch` class, called with the plan and the log, or the name of a module with
-    `launch(plan, log)`, imported on use. Empty: no hosts."""
+    """The launcher of the hosts; empty if there are no hosts.
+
+    A `Launch` class, called with the plan and the log. Or the name of a module with `launch(plan, log)`, imported when
+    it is used.
+    """
     most_hosts: int | None = None
     """The most hosts that `--ranks-per-host auto` starts; None: as many as there are cores, or as descriptors require."""
     local_processes: bool = False

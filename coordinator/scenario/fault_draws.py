@@ -19,7 +19,7 @@ from math import comb
 from random import Random
 from typing import TypeVar
 
-from coordinator.scenario.blocks import BLOCK_KINDS, Block
+from coordinator.scenario.blocks import BLOCK_KINDS, Block, Link
 from coordinator.scenario.fault_processes import MOST_EVENTS, Outage, Window, outages
 from coordinator.scenario.fault_sets import BY_SHARE, FIXED, FaultSetSpec, FaultSetTerm, is_fault_set, parse_fault_sets
 from coordinator.scenario.fault_syntax import write_time
@@ -31,7 +31,6 @@ from emunode.model import Rank
 from emunode.net.wire import ROW
 from emunode.play import play
 
-Link = tuple[Rank, Rank]
 Site = Rank | Link | Block
 """A place that is drawn."""
 Place = TypeVar("Place")

@@ -136,8 +136,9 @@ def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[
 
 
 def stored_scenario(scenario: Scenario, topology: Topology, folder: Path, file: str = NETWORK) -> str:
-    """Return the text of a scenario file in `folder`; a network from a file is written beside it as `file`, and so are
-    plug-ins.
+    """Return the text of a scenario file in `folder`, and write the files it names.
+
+    A network from a file is written beside it as `file`; plug-ins are copied too.
     """
     kept = keep_network(topology, folder, file) | keep_plugins(scenario.plugin, folder)
     return dump_scenario(scenario.model_copy(update=kept))

@@ -8,7 +8,7 @@ once. Its paths are short, because neighbours of a node are mostly among the ear
 from collections.abc import Callable, Collection, Iterable
 
 from emunode.model import Rank
-from emunode.topologies.all_pairs import Adjacency
+from emunode.topologies.all_pairs import NeighbourLists
 
 Expired = Callable[[], bool]
 """A function that reports whether the time of a computation is over. The caller, such as a command, gives it: nothing here
@@ -31,7 +31,7 @@ def check_time(expired: Expired) -> None:
         raise OutOfTimeError
 
 
-def edge_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
+def edge_connectivity(adjacency: NeighbourLists, expired: Expired = never) -> int:
     """Return the least number of links whose loss disconnects a connected network."""
     # The node of least degree is isolated by losing all its links, so no flow has to exceed that number.
     least = min(map(len, adjacency))
@@ -43,7 +43,7 @@ def edge_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
     return least
 
 
-def vertex_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
+def vertex_connectivity(adjacency: NeighbourLists, expired: Expired = never) -> int:
     """Return the least number of nodes whose loss disconnects a connected network or leaves a single node."""
     least = min(map(len, adjacency))
     earlier = set[Rank]()
@@ -63,7 +63,7 @@ def vertex_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
     return least
 
 
-def breadth_first_order(adjacency: Adjacency) -> list[Rank]:
+def breadth_first_order(adjacency: NeighbourLists) -> list[Rank]:
     """Return all ranks of a connected network by distance from rank 0."""
     order, seen = [0], {0}
     for rank in order:
@@ -74,7 +74,7 @@ def breadth_first_order(adjacency: Adjacency) -> list[Rank]:
     return order
 
 
-def link_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Rank], limit: int) -> int:
+def link_disjoint_paths(adjacency: NeighbourLists, source: Rank, goals: Collection[Rank], limit: int) -> int:
     """Return how many paths from `source` to any of `goals` have no link in common; at most `limit` are looked for."""
     flow = set[tuple[Rank, Rank]]()
 
@@ -98,7 +98,7 @@ def link_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Ra
     return limit
 
 
-def node_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Rank], limit: int) -> int:
+def node_disjoint_paths(adjacency: NeighbourLists, source: Rank, goals: Collection[Rank], limit: int) -> int:
     """Return how many paths from `source` to different `goals` have no node but `source` in common; at most `limit`."""
     previous: dict[Rank, Rank] = {}
     """The rank before each rank on the path through it."""

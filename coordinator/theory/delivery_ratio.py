@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from coordinator.theory.dependence.message_paths import PathHop, Piece
 from coordinator.theory.dependence.outages import LossRates
 from coordinator.theory.fault_positions import placements, quotient, share_whole
-from coordinator.theory.least_faults import Place
+from coordinator.theory.least_faults import ThreatPlace
 from coordinator.theory.random_faults import RandomFaults
 from coordinator.theory.threats import Number, ThreatenedMessages
 from emunode.algorithms.base import Algorithm
@@ -62,7 +62,7 @@ class BroadcastCopies:
         self._losses = losses
         # Without losses no packet has to be numbered, and the sets stay small.
         self.lossy = bool(losses) or draws.lossy
-        self._number: Mapping[Place, int] = {
+        self._number: Mapping[ThreatPlace, int] = {
             **{rank: rank for rank in draws.nodes},
             **{link: at for at, link in enumerate(draws.links)},
         }
@@ -110,7 +110,7 @@ class BroadcastCopies:
                     packets |= 1 << self._packets.setdefault(hop, len(self._packets))
             yield Use(self._bits(nodes), self._bits(links), packets)
 
-    def _bits(self, places: Iterable[Place]) -> int:
+    def _bits(self, places: Iterable[ThreatPlace]) -> int:
         # Sets as bits: a union is one operation on whole numbers, and equal unions are equal keys. The places differ, so
         # that the sum has all their bits.
         return sum(map((1).__lshift__, map(self._number.__getitem__, places)))

@@ -22,7 +22,7 @@ from coordinator.theory.connectivity import (
 )
 from emunode.errors import ScenarioError
 from emunode.model import Rank
-from emunode.topologies.all_pairs import Adjacency, blocks_of_roots, reach_by_distance
+from emunode.topologies.all_pairs import NeighbourLists, blocks_of_roots, reach_by_distance
 from emunode.topologies.base import (
     SEARCH_LIMIT,
     CayleyTopology,
@@ -242,11 +242,11 @@ class GraphProperties:
     # The links.
 
     @cached_property
-    def _adjacency(self) -> Adjacency:
+    def _adjacency(self) -> NeighbourLists:
         self._require(self.order <= LARGEST_TABLE, LARGEST_TABLE)
         return self._once("adjacency", self._list_links)
 
-    def _list_links(self) -> Adjacency:
+    def _list_links(self) -> NeighbourLists:
         expired = self._start_clock()
         adjacency = []
         for rank in self.topology.ranks():
@@ -285,7 +285,7 @@ NAMES: Final = (
 """The properties in the order of display."""
 
 
-def distance_table(adjacency: Adjacency, expired: Expired = never) -> DistanceTable:
+def distance_table(adjacency: NeighbourLists, expired: Expired = never) -> DistanceTable:
     """Search from every rank of a connected network."""
     order = len(adjacency)
     at_distance: list[NDArray[np.int64]] = []

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from emunode.model import Rank
 
-Place = Rank | tuple[Rank, Rank]
+ThreatPlace = Rank | tuple[Rank, Rank]
 """A node, or a link with the lower rank first."""
-Strike = tuple[int, Place]
+Strike = tuple[int, ThreatPlace]
 """A fault: the part of the fault set that it belongs to, and its place."""
 
 
@@ -45,7 +45,7 @@ class Copy(NamedTuple):
 
     damage: int
     """0 if it arrives intact, 1 if it is stopped, 2 if it is altered."""
-    places: tuple[frozenset[Place], ...]
+    places: tuple[frozenset[ThreatPlace], ...]
     """By part, the places whose failure affects it."""
 
 
@@ -130,8 +130,9 @@ def _search(
 
 
 def _largest_gains(gains: Counter[Strike], budget: FaultBudget) -> int:
-    """Return the sum of the largest gains: at most as many of each part as the part has faults, and at most the total
-    number of faults.
+    """Return the largest total gain that the faults allow.
+
+    A part gives at most as many gains as it has faults; all parts together, at most the total number of faults.
     """
     by_part: list[list[int]] = [[] for _ in budget.parts]
     for (part, _), gain in gains.items():
@@ -142,7 +143,7 @@ def _largest_gains(gains: Counter[Strike], budget: FaultBudget) -> int:
     return sum(sorted(allowed, reverse=True)[: budget.total])
 
 
-def _strikes(copy: Copy, budget: FaultBudget, taken: set[Place]) -> Iterator[Strike]:
+def _strikes(copy: Copy, budget: FaultBudget, taken: set[ThreatPlace]) -> Iterator[Strike]:
     """Yield the faults within the budget that affect a copy."""
     for part, places in enumerate(copy.places):
         if budget.parts[part]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from math import comb, prod
 from typing import Final
 
+from coordinator.scenario.blocks import Link
 from coordinator.scenario.fault_draws import FaultSites, eligible
 from coordinator.scenario.fault_sets import FIXED, FaultSetSpec, FaultSetTerm
 from coordinator.theory.dependence.outages import THROUGHOUT, LossRates, Outages, outages_of
-from coordinator.theory.least_faults import Place as ThreatPlace
+from coordinator.theory.least_faults import ThreatPlace
 from coordinator.theory.threats import STOPS, Number, ThreatPart, passing
 from emunode.algorithms.base import Algorithm
 from emunode.faults.effects import Interval, LinkEnd
@@ -20,7 +21,6 @@ from emunode.faults.kinds import Fault, NodeFault, stated_effects
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Rank
 
-Link = tuple[Rank, Rank]
 SURE: Final = (0, 1)
 """Probabilities that lose no packet at random."""
 

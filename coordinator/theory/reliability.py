@@ -120,7 +120,10 @@ def _count_sets(copies: BroadcastCopies) -> Number | None:
 
 
 def _paths_of(algorithm: Algorithm) -> MessagePaths | None:
-    """Return the paths of a broadcast; None if they are too many, or if its copies do not have one path to each rank."""
+    """Return the paths of a broadcast.
+
+    None if there are too many, or if a copy does not have one path to each rank.
+    """
     # The number first: to find out by a trace takes a minute.
     if (stated_hops(algorithm) or 0) > TRACE_HOPS:
         return None

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.dependence.bit_rows import added, counted, greater, packed_tables
 from coordinator.theory.dependence.message_paths import DueMessage
-from coordinator.theory.least_faults import Copy, Place, disjoint
+from coordinator.theory.least_faults import Copy, ThreatPlace, disjoint
 from coordinator.theory.set_scan import SetScan, sets_at_once, without_repetition
 from coordinator.theory.threats import ALTERS, STOPS, ThreatenedMessages
 from coordinator.theory.tolerance import MessageClass, Tolerance
@@ -79,7 +79,9 @@ class SetCounter:
     place of a part is a site.
     """
 
-    def __init__(self, messages: ThreatenedMessages, sites: Sequence[Sequence[Sequence[Place]]] | None = None) -> None:
+    def __init__(
+        self, messages: ThreatenedMessages, sites: Sequence[Sequence[Sequence[ThreatPlace]]] | None = None
+    ) -> None:
         self._messages = messages
         self._sites = sites or [[(place,) for place in sorted(part.eligible)] for part in messages.threats.parts]
         self._pieces = [
@@ -160,7 +162,7 @@ class SetCounter:
         shape = 1 + self._altering, self._copies, len(self._slots), block
         given = np.zeros((1, *shape), dtype=np.bool_)
         due = np.zeros((len(self._slots), block), dtype=np.bool_)
-        index: list[dict[Place, list[int]]] = [{} for _ in self._sites]
+        index: list[dict[ThreatPlace, list[int]]] = [{} for _ in self._sites]
         for places, sites in zip(index, self._sites, strict=True):
             for at, site in enumerate(sites):
                 for place in site:
@@ -262,9 +264,10 @@ def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivor
 
 
 def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSetSpec) -> int | None:
-    """Return the number of sets that spare the ends of a message and stop all copies of it; None if it is not computed.
+    """Count the fault sets that stop all copies of a message and spare its ends.
 
-    By inclusion and exclusion: sets that miss none of the paths are all sets, less the sets that miss one, plus ..
+    By inclusion and exclusion: sets that hit every path are all sets, less those that miss one path, plus those that
+    miss two, and so on. None if it is not computed.
     """
     # With several pieces, a set may defeat the message in several ways; one sum over paths does not count these.
     (copies, *others) = tolerance.distinct(each.message)

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.scenario.fault_draws import FaultSites, Link, set_count
+from coordinator.scenario.blocks import Link
+from coordinator.scenario.fault_draws import FaultSites, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from coordinator.theory.set_scan import SetScan, without_repetition
 from emunode.algorithms.base import Algorithm

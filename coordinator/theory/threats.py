@@ -16,10 +16,9 @@ from coordinator.scenario.model import Scenario
 from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, PathHop, Piece
 from coordinator.theory.dependence.outages import THROUGHOUT, Outages, outages_of
 from coordinator.theory.dependence.size import InexactError
-from coordinator.theory.least_faults import Copy, Place
+from coordinator.theory.least_faults import Copy, ThreatPlace
 from emunode.algorithms.base import Algorithm, Dependence
-from emunode.faults.effects import Alters, Choice, Effect, Interval, Loses, Stops
-from emunode.faults.effects import Place as EffectPlace
+from emunode.faults.effects import Alters, Choice, Effect, Interval, Loses, Place, Stops
 from emunode.faults.kinds import Fault, NodeFault, stated_effects, states_effects
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, FaultKnowledge, Rank
@@ -53,10 +52,10 @@ class ThreatPart(NamedTuple):
     """Whether a faulty node still receives copies, although it withholds or alters them."""
     weight: int
     window: Interval
-    eligible: frozenset[Place]
+    eligible: frozenset[ThreatPlace]
 
 
-class PlacesOfHops(dict[PathHop, Place | None]):
+class PlacesOfHops(dict[PathHop, ThreatPlace | None]):
     """By hop, the place where a further fault of one part would strike its packet, or None; found on first use.
 
     On links the place is the link, elsewhere the sender, or with `at_receiver` the receiver.
@@ -67,9 +66,9 @@ class PlacesOfHops(dict[PathHop, Place | None]):
         self._part = part
         self._at_receiver = at_receiver
 
-    def __missing__(self, hop: PathHop) -> Place | None:
+    def __missing__(self, hop: PathHop) -> ThreatPlace | None:
         step, sender, _, receiver = hop
-        place: Place = receiver if self._at_receiver else sender
+        place: ThreatPlace = receiver if self._at_receiver else sender
         if self._part.on_links:
             place = min(sender, receiver), max(sender, receiver)
         found = place if step in self._part.window and place in self._part.eligible else None
@@ -113,7 +112,7 @@ class Threats:
         places = []
         for part, sent, received in self._places:
             if not part.eligible:
-                found: set[Place | None] = set()
+                found: set[ThreatPlace | None] = set()
             elif part.on_links:
                 found = set(map(sent.__getitem__, path))
             else:
@@ -178,7 +177,7 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[ThreatPart, .
             hint = "" if states_effects(type(fault)) else f": {part.kind} does not define effects()"
             raise InexactError(f"the effect of {fault_set.name} does not follow from paths alone{hint}")
         # The places of a fault set exclude the source and the places of given faults.
-        eligible = frozenset[Place](places.links if part.on_links else places.nodes())
+        eligible = frozenset[ThreatPlace](places.links if part.on_links else places.nodes())
         found.append(
             ThreatPart(part.kind, part.on_links, not isinstance(effect, Stops), weight, fault_set.window, eligible)
         )
@@ -215,7 +214,7 @@ def _only_effect(fault: Fault) -> Effect | None:
     return effects[0][2] if len(effects) == 1 and effects[0][1] == fault.interval else None
 
 
-def _weight_of(effect: Effect | None, place: EffectPlace) -> int | None:
+def _weight_of(effect: Effect | None, place: Place) -> int | None:
     """Return the damage of an effect to a copy on whose path it lies; None if it does not strike every copy there."""
     match effect:
         case None:
@@ -227,7 +226,7 @@ def _weight_of(effect: Effect | None, place: EffectPlace) -> int | None:
             return STOPS if passing(effect, place) == 0 else None
 
 
-def passing(effect: Effect, place: EffectPlace) -> Number | None:
+def passing(effect: Effect, place: Place) -> Number | None:
     """Return the probability that a packet passes a place under an effect, or None if the effect cannot be counted."""
     on_link = not isinstance(place, int)
     match effect:

@@ -75,7 +75,10 @@ class Tolerance(ThreatenedMessages):
 
     @property
     def tolerated(self) -> int | None:
-        """The most faults that lose no message, wherever they are; None if that holds for any number, -1 for no number."""
+        """The most faults that lose no message, wherever they are.
+
+        None if any number does that, -1 if not even zero faults do.
+        """
         smallest = self.smallest
         return None if smallest is None or smallest.least is None else len(smallest.least) - 1
 

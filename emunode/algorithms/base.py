@@ -379,9 +379,10 @@ class Algorithm(ABC):
 
     @property
     def least_hops(self) -> int:
-        """Segments that cross links in a run without faults, at least, where they are many more than are delivered; else 0.
+        """Lower bound of the segments that cross links without faults; 0 if unimportant.
 
-        Memory and time of a run are estimated by it; it is no claim.
+        An algorithm states it if many more segments cross links than are delivered. It estimates memory and time of a
+        run, and is no claim.
         """
         return 0
 

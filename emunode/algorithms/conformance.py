@@ -177,7 +177,7 @@ class RuleLoop:
         self._algorithm = algorithm
         self._last_port_first = last_port_first
         # A schedule uses most links many times.
-        self._end: LinkEnd = cache(algorithm.topology.end)
+        self._end: LinkEndOf = cache(algorithm.topology.end)
         self.rules = [_local_rule(algorithm, rank) for rank in algorithm.topology.ranks()]
         self._agenda = _started(self.rules)
         self._arrived: Packets = {}
@@ -208,7 +208,7 @@ class RuleLoop:
 
 
 RuleSend = tuple[Rank, Port, Segment | Callable[[], Segment]]
-LinkEnd = Callable[[Rank, Port], tuple[Rank, Port]]
+LinkEndOf = Callable[[Rank, Port], tuple[Rank, Port]]
 """Returns the rank and its port at the other end of a link."""
 
 
@@ -241,7 +241,7 @@ def _packets(sends: Iterable[RuleSend]) -> Packets:
     return packets
 
 
-def _inboxes(end: LinkEnd, packets: Packets) -> Mapping[Rank, list[tuple[Port, tuple[Segment, ...]]]]:
+def _inboxes(end: LinkEndOf, packets: Packets) -> Mapping[Rank, list[tuple[Port, tuple[Segment, ...]]]]:
     inboxes: defaultdict[Rank, list[tuple[Port, tuple[Segment, ...]]]] = defaultdict(list)
     for (sender, port), segments in packets.items():
         receiver, its_port = end(sender, port)
@@ -249,7 +249,7 @@ def _inboxes(end: LinkEnd, packets: Packets) -> Mapping[Rank, list[tuple[Port, t
     return inboxes
 
 
-def _check_ports(algorithm: Algorithm, step: Step, packets: Packets, end: LinkEnd) -> None:
+def _check_ports(algorithm: Algorithm, step: Step, packets: Packets, end: LinkEndOf) -> None:
     """Hold the sends and receipts of one step against link capacity, port model and duplex."""
     topology, spec, capacity = algorithm.topology, algorithm.spec, algorithm.link_capacity
     sent: defaultdict[Rank, set[Port]] = defaultdict(set)

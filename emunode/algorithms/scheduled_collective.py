@@ -24,7 +24,7 @@ from emunode.model import (
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 
-Row = tuple[Step, Port, Rank, int]
+TimetableRow = tuple[Step, Port, Rank, int]
 """(step, port of this rank, root, segment)."""
 Onward = Mapping[tuple[Rank, int], Sequence[tuple[Step, Port]]]
 """By (root, segment): the steps and ports of a rank's sends of the segment."""
@@ -52,11 +52,11 @@ class ScheduledCollective(FoldingSchedule):
         self.cut()
 
     @abstractmethod
-    def sends(self, rank: Rank) -> Iterable[Row]:
+    def sends(self, rank: Rank) -> Iterable[TimetableRow]:
         """Return the sends of `rank` in the forward schedule."""
 
     @abstractmethod
-    def receipts(self, rank: Rank) -> Iterable[Row]:
+    def receipts(self, rank: Rank) -> Iterable[TimetableRow]:
         """Return the receipts of `rank` in the forward schedule."""
 
     @property

@@ -118,8 +118,10 @@ class Traits(NamedTuple):
     adds_numbers: bool = False
     """Whether its rules add real numbers."""
     copies_keep_trees: bool = True
-    """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls and
-    schedule files."""
+    """True if a copy stays on its tree and crosses a link at most once per step.
+
+    False in some negative controls and schedule files.
+    """
     disjoint_paths: bool = False
     """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
     folds_all_arrivals: bool = False

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule
 from emunode.engine.node import make_segment
-from emunode.faults.byzantine import CopyId, CopyPath, Send
+from emunode.faults.byzantine import CopyId, CopyPath, SendPlace
 from emunode.faults.injector import Faults
 from emunode.model import ALL_RANKS, FOLDING, Collective, Port, Rank, Segment, Step
 
@@ -75,7 +75,7 @@ def _paths(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterat
     """Yield the paths of the copies of some segments to the ranks that are to receive them."""
     personal = algorithm.collective not in (Collective.BROADCAST, Collective.ALLGATHER)
     topology = algorithm.topology
-    brought: dict[CopyId, dict[Rank, Send]] = {}
+    brought: dict[CopyId, dict[Rank, SendPlace]] = {}
     """By copy, the send that brings it to each rank first."""
     for send, sent in _sends_of(algorithm, origin, wanted):
         receiver = topology.neighbour(*send)
@@ -92,7 +92,7 @@ def _paths(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterat
                 yield CopyPath(copy, receiver, sends[::-1])
 
 
-def _sends_of(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterator[tuple[Send, Segment]]:
+def _sends_of(algorithm: Algorithm, origin: Rank, wanted: Container[int]) -> Iterator[tuple[SendPlace, Segment]]:
     """Yield all sends of the copies of some segments, by ascending step, in a run without any other packets."""
     # Rules of their own for every origin: a rule that has been played has the state of a run.
     topology, rules = algorithm.topology, dict[Rank, Rule]()

@@ -101,10 +101,10 @@ class Node:
             )
 
     def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Read the packets that arrived in step - 1; return the packets that leave in `step`, by ascending port, and
-        the hops.
+        """Read the packets of the step before, and decide what leaves in `step`.
 
-        RuleError if the rule violates its port model, its link capacity or causality.
+        Returns the packets that leave, by ascending port, and the hops. Raises RuleError if the rule violates its port
+        model, its link capacity or causality.
         """
         hops: list[Hop] = []
         try:

@@ -27,7 +27,7 @@ CACHE_ENTRIES = 1 << 14
 """Number of origins and segments whose winning sends are kept."""
 CopyId = tuple[Rank, Rank, int, int]
 """A copy: (origin, target, tree, segment)."""
-Send = tuple[Rank, Port]
+SendPlace = tuple[Rank, Port]
 """A rank, and the port that it sends a copy on by."""
 
 
@@ -36,7 +36,7 @@ class CopyPath(NamedTuple):
 
     copy: CopyId
     receiver: Rank
-    sends: Sequence[Send]
+    sends: Sequence[SendPlace]
     """The sends that carry it from its origin to the receiver, in order."""
 
 
@@ -75,7 +75,7 @@ class Collusion:
         self._colluders = frozenset(colluders)
         self._winning = lru_cache(CACHE_ENTRIES)(self._winning_sends)
 
-    def wins_behind(self, send: Send, copy: CopyId) -> bool:
+    def wins_behind(self, send: SendPlace, copy: CopyId) -> bool:
         """Return whether a receiver behind `send` elects the common forgery if all colluders forge all its copies."""
         if self._known is None:
             return True
@@ -84,7 +84,7 @@ class Collusion:
         # Without a vote, every forgery is accepted.
         return target not in self._colluders if winning is None else (send, copy) in winning
 
-    def _winning_sends(self, origin: Rank, segment: int) -> Collection[tuple[Send, CopyId]] | None:
+    def _winning_sends(self, origin: Rank, segment: int) -> Collection[tuple[SendPlace, CopyId]] | None:
         """Return the sends of colluders on whose copies a receiver is outvoted; None without a vote."""
         paths = self._known.paths(origin, segment) if self._known else None
         if paths is None:

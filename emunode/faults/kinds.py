@@ -43,7 +43,10 @@ REALS: Final = {"rate": (0.0, 1.0), "factor": (1.0, 1e6), "spread": (0.0, 1e3), 
 
 
 class Moment(int):
-    """A time in nanoseconds since the run began, in place of the step of a fault; a `last` is the time of its end."""
+    """A time in nanoseconds since the run began.
+
+    It stands in place of the step of a fault. As `last` it is the time of the end.
+    """
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,9 @@ class Jitter(LinkFault):
 @register
 @dataclass(frozen=True)
 class Drift(NodeFault):
-    """The clock of `rank` runs at a rate of 1 + `drift` all the time; its own times shift, packets take as long as ever.
+    """The clock of `rank` runs at the rate 1 + `drift` throughout the run.
+
+    Times that the rank chooses shift; packets take as long as ever.
 
     >>> from emunode.faults.kinds import stated
     >>> stated(Drift(step=2, rank=5, drift=0.01))

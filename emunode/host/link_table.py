@@ -13,7 +13,8 @@ from itertools import cycle, islice
 import trio
 
 from emunode.errors import FrameError, RunError
-from emunode.host.orders import Connect, Dial, LinkEnd, Listener
+from emunode.faults.effects import LinkEnd
+from emunode.host.orders import Connect, Dial, Listener
 from emunode.host.placement import HostRanks, Placement
 from emunode.model import Port, Rank
 from emunode.net import wire

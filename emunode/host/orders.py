@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from emunode.errors import FrameError
+from emunode.faults.effects import LinkEnd
 from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import FOREVER, Fault, from_record
-from emunode.model import MOST_DATA, CollectiveSpec, Port, Rank, Step
+from emunode.model import MOST_DATA, CollectiveSpec, Step
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
 from emunode.net.records import decode_record
@@ -30,7 +31,6 @@ from emunode.timed.orders import (
 from emunode.topologies.base import Topology
 
 StepKind = Literal["step", "drain", "catch_up"]
-LinkEnd = tuple[Rank, Port]
 Listener = tuple[str, int, bytes]
 """Where a host listens: address, port, and the nonce that a hello to it is bound to."""
 

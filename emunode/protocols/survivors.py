@@ -46,7 +46,7 @@ TREES: Final = 256
 """Trees of one repetition: its segments are on the trees from `AGAIN_TREE` + TREES x its number on."""
 MOST_RUNS: Final = (CONTROL_TREE - AGAIN_TREE) // TREES
 """Repetitions of a collective at most."""
-Links = frozenset[tuple[Rank, Port]]
+LinkEndSet = frozenset[tuple[Rank, Port]]
 
 
 class RunEnd(IntEnum):
@@ -88,7 +88,7 @@ class RenumberedPayloads(Payloads):
 
 # Cached: all ranks of a host ask for the same part after the same decision.
 @lru_cache(maxsize=16)
-def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
+def parts_of(topology: Topology, links: LinkEndSet) -> tuple[tuple[Rank, ...], ...]:
     """Return the parts of a network without these links, each link named by either end: ranks ascending, the largest
     part first.
     """
@@ -111,7 +111,7 @@ def parts_of(topology: Topology, links: Links) -> tuple[tuple[Rank, ...], ...]:
 
 
 @lru_cache(maxsize=16)
-def largest_part(topology: Topology, spec: CollectiveSpec, links: Links, number: int) -> NetworkPart:
+def largest_part(topology: Topology, spec: CollectiveSpec, links: LinkEndSet, number: int) -> NetworkPart:
     """Return the part that continues, for the repetition with this number, from 0."""
     ranks = parts_of(topology, links)[0]
     # The trees of a further repetition would be taken for control segments.

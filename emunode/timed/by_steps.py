@@ -87,8 +87,10 @@ class BySteps(Policy):
         descending = sorted(self._begins, reverse=True)
         soonest = list(accumulate((self._begins[step] for step in descending), min))
         self._planned = list(zip(descending, soonest, strict=True))
-        """The steps of the timetable that have not run, the next one last, and the first start of each or a later one: over
-        several ports, a later step may come first."""
+        """(step, earliest start) of the steps that have not run, the next one last.
+
+        The start is that of the step or of a later one, since a later step may start first over several ports.
+        """
         self._filed: dict[Step, list[Crossed]] = {}
         self._passed: Step = 0
         """The last step that has run."""

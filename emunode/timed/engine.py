@@ -69,8 +69,10 @@ LOST = -1
 
 EngineRank = FaultFreeRank | HostedRank
 Start = tuple[int, bytes, int, Step, int, Step, EngineRank]
-"""A packet to start: (descriptor, frame, slot, step), the slot and step of a packet that its node receives at the same time,
-or -1 and 0, and the node."""
+"""A packet to start: (descriptor, frame, slot, step, received slot, received step, node).
+
+If its node receives a packet at the same time, slot and step of that one follow; otherwise -1 and 0.
+"""
 DueReceipt = tuple[int, Step]
 """A packet to receive: (slot, step)."""
 

@@ -90,9 +90,11 @@ class _Incarnation(Incarnation):
         super().__init__(view, starts, crashes, hangs)
         self.node = node
         self.crossed: list[tuple[int, int, Port, Step, int, int, Packet]] = []
-        """Packets that are not read yet, by the time when they may be read, at the latest before a fault; then that
-        time
-        without faults, port, step, a number, the end of the crossing, and segments."""
+        """Unread packets, ordered by the time when they may be read.
+
+        A row is (time at the latest before a fault, time without faults, port, step, number, end of the crossing,
+        segments).
+        """
         self.receiving: list[tuple[int, int, Port, Step, int, Packet]] = []
         """Over one port, packets that are being received: when that ends, a number, port, step, end of the crossing."""
         self.own: list[tuple[int, Send]] = []

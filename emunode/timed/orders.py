@@ -64,8 +64,9 @@ class CrossingTimes(NamedTuple):
 
 
 class Notices(NamedTuple):
-    """The times when ranks learn that packets do not come, and the steps of these packets (`wire.NOTICE`), for each
-    rank of the host from its place `first` on.
+    """Notices of packets that do not come: when a rank learns it, and of which step.
+
+    In the form `wire.NOTICE`, one entry for each rank of the host from place `first` on.
     """
 
     first: int

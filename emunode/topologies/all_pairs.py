@@ -9,7 +9,7 @@ from emunode.model import Rank
 ROOTS_AT_ONCE_BITS: Final = 1 << 27
 """Bits in the sets of one round: as many roots are searched at once as fit, in 16 megabytes."""
 
-Adjacency = Sequence[Sequence[Rank]]
+NeighbourLists = Sequence[Sequence[Rank]]
 """The neighbours of every rank, by rank."""
 
 
@@ -20,7 +20,7 @@ def blocks_of_roots(order: int) -> Iterator[range]:
         yield range(first, min(order, first + size))
 
 
-def reach_by_distance(adjacency: Adjacency, roots: range) -> Iterator[list[int]]:
+def reach_by_distance(adjacency: NeighbourLists, roots: range) -> Iterator[list[int]]:
     """Yield, for distance 0, 1, .. and every rank, the set of `roots` within that distance of it; bit i is `roots[i]`.
 
     Stops at the distance where every set has stopped growing.
@@ -44,7 +44,7 @@ def reach_by_distance(adjacency: Adjacency, roots: range) -> Iterator[list[int]]
         reach = following
 
 
-def ordered_pairs_by_distance(adjacency: Adjacency) -> tuple[int, ...]:
+def ordered_pairs_by_distance(adjacency: NeighbourLists) -> tuple[int, ...]:
     """Return how many ordered pairs of ranks are at distance 0, 1, .., diameter of a connected network."""
     within: Counter[int] = Counter()
     for roots in blocks_of_roots(len(adjacency)):

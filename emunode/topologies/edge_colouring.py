@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from emunode.model import Rank
 
-Links = Sequence[tuple[Rank, Rank]]
+LinkList = Sequence[tuple[Rank, Rank]]
 ColourTable = dict[Rank, dict[int, Rank]]
 """For every node, the neighbour at the other end of its link of each colour."""
 
 
-def greedy_colouring(links: Links) -> list[int]:
+def greedy_colouring(links: LinkList) -> list[int]:
     """Return the lowest colour that is free at both ends, link by link: at most 2 D - 1 colours."""
     at = _empty_table(links)
     for one, other in links:
@@ -26,7 +26,7 @@ def greedy_colouring(links: Links) -> list[int]:
     return _colours(links, at)
 
 
-def misra_gries_colouring(links: Links) -> list[int]:
+def misra_gries_colouring(links: LinkList) -> list[int]:
     """Return a colouring of at most D + 1 colours (J. Misra and D. Gries, Information Processing Letters 41, 1992)."""
     at = _empty_table(links)
     for one, other in links:
@@ -43,7 +43,7 @@ def misra_gries_colouring(links: Links) -> list[int]:
     return _colours(links, at)
 
 
-def konig_colouring(links: Links) -> list[int]:
+def konig_colouring(links: LinkList) -> list[int]:
     """Return a colouring of D colours for a bipartite graph; ValueError if the graph has an odd cycle that makes this
     fail.
     """
@@ -59,7 +59,7 @@ def konig_colouring(links: Links) -> list[int]:
     return _colours(links, at)
 
 
-def edge_colouring(links: Links, *, bipartite: bool) -> list[int]:
+def edge_colouring(links: LinkList, *, bipartite: bool) -> list[int]:
     """Return a colouring of D colours for a bipartite graph, else the better of the greedy and the Misra-Gries
     colouring.
     """
@@ -68,11 +68,11 @@ def edge_colouring(links: Links, *, bipartite: bool) -> list[int]:
     return min(greedy_colouring(links), misra_gries_colouring(links), key=lambda colours: max(colours, default=0))
 
 
-def _empty_table(links: Links) -> ColourTable:
+def _empty_table(links: LinkList) -> ColourTable:
     return {end: {} for link in links for end in link}
 
 
-def _colours(links: Links, at: ColourTable) -> list[int]:
+def _colours(links: LinkList, at: ColourTable) -> list[int]:
     colours = {(one, other): colour for one in at for colour, other in at[one].items()}
     return [colours[link] for link in links]
 

@@ -19,7 +19,7 @@ LARGEST_LINKS: Final = 1 << 16
 """The links are a table that every process draws for itself: a few seconds for this many."""
 MASK: Final = 2**64 - 1
 
-Links = tuple[tuple[Rank, ...], ...]
+PortLists = tuple[tuple[Rank, ...], ...]
 """The neighbours of every rank, ascending."""
 
 
@@ -101,7 +101,7 @@ class SplitMix64:
 
 
 @lru_cache(8)
-def random_regular_graph(order: int, degree: int, seed: int) -> Links:
+def random_regular_graph(order: int, degree: int, seed: int) -> PortLists:
     """Return the first connected network that the generator draws."""
     random = SplitMix64(seed)
     while True:

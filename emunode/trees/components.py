@@ -18,7 +18,7 @@ Adjacent = Mapping[Rank, Sequence[Rank]]
 """The neighbours of ranks."""
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """A way into a component: the least depth of the whole component below it, and the link from `above` to `entered`."""
 
     depth: int
@@ -118,7 +118,7 @@ class Forest:
 class Joining:
     """The components of a forest that are joined to one tree so far, from the root's own on."""
 
-    def __init__(self, forest: Forest, entries: Sequence[tuple[int, Entry]] = ()) -> None:
+    def __init__(self, forest: Forest, entries: Sequence[tuple[int, TreeEntry]] = ()) -> None:
         self.forest = forest
         self.entries = tuple(entries)
         """The components that were joined, by number, and where each was entered."""
@@ -133,25 +133,25 @@ class Joining:
         """The numbers of the components that are not joined yet."""
         return [number for number in range(len(self.forest.components)) if number not in self._depths]
 
-    def ways_into(self, number: int) -> list[Entry]:
+    def ways_into(self, number: int) -> list[TreeEntry]:
         """Return the links from the joined part into a component, by the depth that they lead to."""
         eccentricity = self.forest.components[number].eccentricity
         return sorted(
-            Entry(self._depth(above) + 1 + eccentricity[rank], above, rank)
+            TreeEntry(self._depth(above) + 1 + eccentricity[rank], above, rank)
             for rank, above in self.forest.borders[number]
             if self.forest.number[above] in self._depths
         )
 
-    def ways_from(self, number: int) -> list[tuple[Entry, int]]:
+    def ways_from(self, number: int) -> list[tuple[TreeEntry, int]]:
         """Return the links from a joined component to components that are not, with the number of each."""
         components, place = self.forest.components, self.forest.number
         return [
-            (Entry(self._depth(rank) + 1 + components[place[peer]].eccentricity[peer], rank, peer), place[peer])
+            (TreeEntry(self._depth(rank) + 1 + components[place[peer]].eccentricity[peer], rank, peer), place[peer])
             for rank, peer in self.forest.borders[number]
             if place[peer] not in self._depths
         ]
 
-    def join(self, number: int, entry: Entry) -> "Joining":
+    def join(self, number: int, entry: TreeEntry) -> "Joining":
         """Return the same with one more component."""
         return Joining(self.forest, (*self.entries, (number, entry)))
 

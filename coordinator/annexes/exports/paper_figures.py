@@ -9,7 +9,8 @@ from html import escape
 
 import numpy as np
 
-from coordinator.reports.layout import Layout, Ranks, layout_of, shapes_of
+from coordinator.reports.computed_layout import Ranks
+from coordinator.reports.layout import Layout, layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
 from coordinator.reports.theme import viridis
 from emunode.model import Port, Rank

@@ -20,6 +20,7 @@ from coordinator.annexes.grading.submission import (
     SubmissionProcess,
     SubmissionServer,
 )
+from coordinator.networks.base import Progress
 from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
 from emunode.algorithms.base import with_target
 from emunode.algorithms.claims import stated_bound
@@ -40,8 +41,6 @@ FAULT_RUNS: Final = 500
 MOST_REDUNDANCY: Final = 16
 
 RELATIONS: Final[dict[str, Callable[[Any, Any], bool]]] = {"==": eq, "<=": le, ">=": ge}
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from coordinator.annexes.grading.algorithm_marks import AlgorithmGrader, Progress, require_judged, undeclared
+from coordinator.annexes.grading.algorithm_marks import AlgorithmGrader, require_judged, undeclared
 from coordinator.annexes.grading.answers import LoadedFile, Registered
 from coordinator.annexes.grading.confinement import Limits
 from coordinator.annexes.grading.given_network import GivenNetwork
@@ -20,6 +20,7 @@ from coordinator.annexes.grading.submission import (
     SubmissionServer,
 )
 from coordinator.annexes.grading.tree_marks import MOST_CSV, PROPERTIES, grade_trees, read_csv, read_submission
+from coordinator.networks.base import Progress
 from coordinator.planning.machine import descriptor_limit
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.errors import RunError, ScenarioError

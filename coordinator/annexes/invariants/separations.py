@@ -9,7 +9,7 @@ from coordinator.theory.dependence.bit_rows import packed
 from coordinator.theory.invariants.base import Budget, FigureNetwork
 from coordinator.theory.invariants.node_sets import (
     MOST_SETS,
-    Flags,
+    NodeFlags,
     SetBlock,
     any_member,
     blocks,
@@ -87,7 +87,7 @@ def _disconnecting(network: FigureNetwork, size: int, budget: Budget) -> int:
     return _everywhere(network, size, split)
 
 
-def _splits(network: FigureNetwork, block: SetBlock) -> Flags:
+def _splits(network: FigureNetwork, block: SetBlock) -> NodeFlags:
     """Return for each set whether it disconnects the rest."""
     # One search is enough: a rest is connected if its lowest node reaches all of it.
     reached = flood(network.table, lowest(block.others), block.others)
@@ -110,7 +110,7 @@ def _count(network: FigureNetwork, size: int, budget: Budget) -> Separations:
     return found
 
 
-def _look_closer(network: FigureNetwork, found: Separations, others: Flags) -> None:
+def _look_closer(network: FigureNetwork, found: Separations, others: NodeFlags) -> None:
     """Count sets that disconnect; `others` are the nodes that they leave."""
     count = others.shape[1]
     number = np.zeros(count, dtype=np.intp)

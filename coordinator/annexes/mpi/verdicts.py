@@ -171,8 +171,9 @@ def judge_own_choice(call: MpiCall, measured: CallReport) -> CallVerdict:
 
 
 def judge_without_rules(call: MpiCall, algorithm: str, measured: CallReport) -> CallVerdict:
-    """Judge the results of a call of a library whose algorithms have no rules here, or whose messages were not counted;
-    name rules with its messages.
+    """Judge only the results of a library call, and name the rules that fit its messages.
+
+    For calls whose algorithm has no rule here, or whose messages were not counted.
     """
     counts = measured.counts if measured.counted else None
     if measured.error:

@@ -277,8 +277,10 @@ def _on_network(algorithm: Algorithm, name: str, numbers: RealNumbers) -> Algori
 
 
 def _independent_of_ranks(algorithm: Algorithm, trees: FoldTrees, results: ResultArray) -> BitClaim:
-    """Compare all trees with the tree that the number of contributions alone makes, and trees and values with networks of
-    other numbers of ranks that share the same contributions.
+    """Claim that the bits do not depend on the number of ranks.
+
+    All trees must be the tree that follows from the number of contributions. Trees and values are also compared with
+    those of networks with other numbers of ranks and the same contributions.
     """
     claim = partial(BitClaim, "bits_independent_of_P")
     names = contributions_of(algorithm)

@@ -121,8 +121,9 @@ def fold_in_order(operands: Sequence[FoldTree]) -> FoldTree:
 
 
 def paired(leaves: Sequence[int]) -> FoldTree:
-    """Return the tree over at least one leaf that adds neighbours, then pairs of neighbours, and so on; what has no
-    neighbour goes up alone.
+    """Return the tree that adds neighbours, then pairs of neighbours, and so on.
+
+    It has at least one leaf. A node without a neighbour moves up alone.
     """
     trees = [FoldTree(leaf) for leaf in leaves]
     while len(trees) > 1:

@@ -17,7 +17,7 @@ from emunode.annexes.numbers.fixed_order import FixedTree, TreeNode
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, CollectiveSpec, NumberType, Rank, RealNumbers, Step
 
-Place = tuple[Rank, Rank, int]
+ContributionPlace = tuple[Rank, Rank, int]
 """(rank, owner of the block, segment): a part of the result at a rank."""
 MOST_FOLDS: Final = 2_000_000
 """Most segments on links, by whose number the time to find the trees grows; it takes about 10 microseconds for each."""
@@ -93,7 +93,7 @@ class FoldTrees:
     """The trees of all parts of a result at all ranks, and the rank where each addition happens."""
 
     def __init__(
-        self, trees: dict[Place, FoldTree], places: dict[FoldTree, Rank], sent: Sequence[SentResult] = ()
+        self, trees: dict[ContributionPlace, FoldTree], places: dict[FoldTree, Rank], sent: Sequence[SentResult] = ()
     ) -> None:
         self.trees = trees
         self.places = places
@@ -125,8 +125,10 @@ class FoldTrees:
         return sum(tree.total_depth for tree in trees) / sum(tree.leaf_count for tree in trees)
 
     def unequal_parts(self) -> Iterator[tuple[tuple[Rank, int], Rank, Rank, FoldTree, FoldTree]]:
-        """Yield each (owner, segment) whose trees differ between ranks, the first rank that has the part, the first rank
-        that differs from that, and the trees of both; nothing if all ranks have the same bits.
+        """Yield the parts of the result whose fold trees differ between ranks.
+
+        A part is yielded as its (owner, segment), the first rank that has it, the first rank that differs from that
+        one, and the trees of both. Nothing is yielded if all ranks have the same bits.
         """
         for part, (first, *others) in self.by_part.items():
             for rank, tree in others:
@@ -192,7 +194,7 @@ def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTr
         for tree in found:
             # The origin of a partial result has made all additions that no rank has sent before.
             _place(tree, origin, places)
-    trees: dict[Place, FoldTree] = {}
+    trees: dict[ContributionPlace, FoldTree] = {}
     for rank, rule in enumerate(rules):
         if algorithm.topology.is_switch(rank):
             continue

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from coordinator.annexes.numbers.bit_claims import BitClaim
 from coordinator.annexes.numbers.fold_tree import FoldTree, describe_parting, shortened
-from coordinator.annexes.numbers.orders import FoldTrees, Place
+from coordinator.annexes.numbers.orders import ContributionPlace, FoldTrees
 from coordinator.annexes.numbers.probe import probed_tree
 from coordinator.annexes.numbers.results import has_row_per_rank, payloads_of
 from coordinator.history.result_array import ResultArray, is_missing
@@ -20,7 +20,7 @@ from emunode.model import Collective, NumberSource, Rank
 class Contradiction(NamedTuple):
     """A part of a result that no order of additions explains, or another order than that of the timetable."""
 
-    place: Place
+    place: ContributionPlace
     element: int
     """The first element of the part."""
     reason: str
@@ -45,7 +45,7 @@ def read_probe(algorithm: Algorithm, results: ResultArray, stated: FoldTrees | N
     """
     numbers, leaves = payloads_of(algorithm).kind, payloads_of(algorithm).contributions
     kind = FLOAT_TYPES[numbers.type]
-    trees: dict[Place, FoldTree] = {}
+    trees: dict[ContributionPlace, FoldTree] = {}
     contradictions = []
     # Ranks that copied a result have the same bits.
     known: dict[bytes, FoldTree | str] = {}
@@ -70,7 +70,7 @@ def read_probe(algorithm: Algorithm, results: ResultArray, stated: FoldTrees | N
     return ProbedResults(FoldTrees(trees, {}), contradictions)
 
 
-def _parts(algorithm: Algorithm, results: ResultArray) -> Iterator[tuple[Place, int, FloatArray]]:
+def _parts(algorithm: Algorithm, results: ResultArray) -> Iterator[tuple[ContributionPlace, int, FloatArray]]:
     """Yield (place, first element, sums) of every part of the results at every rank that has it."""
     payloads, topology = payloads_of(algorithm), algorithm.topology
     segments = range(algorithm.spec.messages * algorithm.segments_per_message)
@@ -87,8 +87,9 @@ def _holder(algorithm: Algorithm, owner: Rank) -> Rank:
 
 
 def trees_of_results(algorithm: Algorithm, array: NDArray[Any] | None) -> FoldTrees | None:
-    """Return the trees that the results of an algorithm reveal that adds by itself; None if the timetable states them, or
-    if the results are of no probe.
+    """Return the fold trees that the results of a probe reveal.
+
+    None if the timetable states the trees already, or if the values are no probe.
     """
     if algorithm.traits.states_order or array is None or payloads_of(algorithm).kind.source is not NumberSource.PROBE:
         return None

@@ -71,8 +71,9 @@ def _rows(algorithm: Algorithm, parts: Sequence[KeptResult], rows: Mapping[Rank,
 
 
 def result_metrics(algorithm: Algorithm, results: ResultArray, *, complete: bool) -> dict[str, int | float]:
-    """Return the numbers of distinct results and of missing elements; if no contribution is missing in any result,
-    also errors in units of u sum|x|.
+    """Return how many results are distinct, and how many elements are missing.
+
+    If every result has all contributions, errors in units of u sum|x| are added.
     """
     missing = results.missing_elements
     whole = [row for row in results.distinct_rows if not is_missing(row).any()]

@@ -61,8 +61,9 @@ def every_order(
 def run_every_order(
     scenario: Scenario, executions: int | None, progress: Progress, only: EventOrder | None = None
 ) -> EveryOrder:
-    """Run every order of events of a scenario, or `only` one, on its hosts if it says how many ranks they have; errors as
-    of `every_order`.
+    """Run every order of events of a scenario, or `only` one.
+
+    An order that states its number of ranks per host runs on such hosts. Errors as of `every_order`.
     """
     placement = make_plan(scenario).placement if scenario.ranks_per_host != "auto" else None
     plan = make_plan(scenario.on_driver("memory"))

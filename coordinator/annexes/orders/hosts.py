@@ -117,7 +117,7 @@ class StepInput(NamedTuple):
     """Whether the host gets an order for the step."""
 
 
-class Outcome(NamedTuple):
+class OrderOutcome(NamedTuple):
     """The visible result of a step at a host: it has to be the same in every order."""
 
     sent: tuple[SlotFrame, ...]
@@ -132,7 +132,7 @@ class Outcome(NamedTuple):
     """The error that ended the host, or empty."""
 
 
-NOTHING: Final = Outcome((), b"", (), 0, (), "")
+NOTHING: Final = OrderOutcome((), b"", (), 0, (), "")
 """The result of a step at a host without an order, before packets arrive."""
 
 
@@ -149,7 +149,7 @@ class _Host:
     def _fail(self, error: Exception) -> None:
         self._error = self._error or f"{type(error).__name__}: {error}"
 
-    def run(self, given: StepInput, events: Sequence[LocalEvent]) -> Outcome:
+    def run(self, given: StepInput, events: Sequence[LocalEvent]) -> OrderOutcome:
         """Carry out the events of a step, and return its visible result."""
         self._told.clear()
         self.links.sent.clear()
@@ -170,7 +170,7 @@ class _Host:
             self._fail(error)
         return self._outcome()
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> OrderOutcome:
         rows, altered, due = bytearray(), list[object](), 0
         received: Mapping[int, int] = {}
         for name, *fields in self._told:
@@ -185,7 +185,7 @@ class _Host:
             else:
                 received = fields[1]
         records = np.frombuffer(bytes(rows), dtype=RECORD)
-        return Outcome(
+        return OrderOutcome(
             tuple(sorted(self.links.sent)),
             np.sort(records, order=RECORD.names).tobytes(),
             tuple(sorted(map(tuple, altered))),  # type: ignore[arg-type]
@@ -247,9 +247,10 @@ def _placed(
     *,
     unreported: bool = False,
 ) -> Iterator[tuple[LocalEvent, ...]]:
-    """Merge two sequences in all ways that let a packet follow the turn of its sender; once `left` is over, late
-    arrivals
-    are reported after some of the packets, and so are arrivals before an unexpected order.
+    """Merge the events of ranks and the arrivals of packets in every possible order.
+
+    A packet follows the turn of its sender. Arrivals are reported late if they come after all of `left`, or before an
+    unexpected order: a report then stands after some of the packets.
     """
     reports = not left or (unexpected and left[0][0] == "order")
     if left:
@@ -371,10 +372,10 @@ class HostOrders:
     def _turns(self, host: _Host) -> list[LocalEvent]:
         return [("turn", host.links.ranks.index(rank)) for rank in host.engine.awake]
 
-    def _read(self, host: int, given: StepInput) -> Outcome:
+    def _read(self, host: int, given: StepInput) -> OrderOutcome:
         """Let a host read the arrivals of the step before, from every state; keep one history for each new state."""
         states: dict[object, list[tuple[LocalEvent, ...]]] = {}
-        first: Outcome | None = None
+        first: OrderOutcome | None = None
         for history in self.histories[host]:
             self.result.count()
             replayed = self._replayed(host, history)
@@ -388,7 +389,7 @@ class HostOrders:
         self.histories[host] = list(states.values())
         return first
 
-    def _order(self, host: int, expected: Outcome) -> None:
+    def _order(self, host: int, expected: OrderOutcome) -> None:
         """Run every order of the events of the newest step, from every state; keep one history for each new state."""
         given = self.given[host][-1]
         slots = [slot for slot, _ in given.packets]
@@ -445,10 +446,15 @@ class HostOrders:
         return found
 
     def _deviations(
-        self, expected: Outcome, outcome: Outcome, host: int, step: Step, history: Sequence[tuple[LocalEvent, ...]]
+        self,
+        expected: OrderOutcome,
+        outcome: OrderOutcome,
+        host: int,
+        step: Step,
+        history: Sequence[tuple[LocalEvent, ...]],
     ) -> Iterator[tuple[tuple[int, int], Deviation]]:
         """Yield the deviation of an outcome that is not the expected one, or an error, with the length of its order."""
-        names = [name for name in Outcome._fields if getattr(outcome, name) != getattr(expected, name)]
+        names = [name for name in OrderOutcome._fields if getattr(outcome, name) != getattr(expected, name)]
         if not (names or outcome.error):
             return
         events = history[-1] if history else ()
@@ -499,7 +505,11 @@ class _Barrier:
     """
 
     def __init__(
-        self, explorer: HostOrders, step: Step, outcomes: Sequence[Outcome], arriving: Sequence[Sequence[SlotFrame]]
+        self,
+        explorer: HostOrders,
+        step: Step,
+        outcomes: Sequence[OrderOutcome],
+        arriving: Sequence[Sequence[SlotFrame]],
     ) -> None:
         self._result = explorer.result
         self._step = step

@@ -204,8 +204,9 @@ class _Indexed(Protocol[Drawn_co]):
 
 
 class RandomSample(Generic[Item]):
-    """A random sample of the sets of a level, drawn as the sets pass: of the items with the least random keys no more is
-    kept than is wanted.
+    """A random sample of the fault sets of a level, drawn as they pass.
+
+    It keeps the sets with the smallest random keys, as many as are wanted.
     """
 
     def __init__(self, draw: random.Random, size: int) -> None:

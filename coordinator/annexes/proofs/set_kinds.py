@@ -6,11 +6,11 @@ from typing import Final
 
 from coordinator.annexes.proofs.checkers.check_certificate import EFFECTS
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
+from coordinator.theory.least_faults import ThreatPlace
 from emunode.faults.effects import Alters, Choice, Effect, Loses, Stops
 from emunode.faults.kinds import KINDS, LinkFault, stated_effects, value_names
 from emunode.model import Rank
 
-Place = Rank | tuple[Rank, Rank]
 _SAME: Final[Mapping[tuple[bool, Effect], str]] = {
     (True, Stops()): "down",
     (True, Loses()): "down",
@@ -36,11 +36,11 @@ def known_as(kind: str) -> str | None:
 
 def every_set(
     fault_set: FaultSetSpec, nodes: Collection[Rank], links: Collection[tuple[Rank, Rank]]
-) -> Iterator[list[tuple[int, Place]]]:
+) -> Iterator[list[tuple[int, ThreatPlace]]]:
     """Yield every set of a fault set over these places, as pairs of part and place."""
     choices = []
     for part in fault_set.parts:
-        places: list[Place] = [*sorted(links)] if part.on_links else [*sorted(nodes)]
+        places: list[ThreatPlace] = [*sorted(links)] if part.on_links else [*sorted(nodes)]
         choices.append(combinations(places, part.count))
     for chosen in product(*choices):
         strikes = [(at, place) for at, taken in enumerate(chosen) for place in taken]

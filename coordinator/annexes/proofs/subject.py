@@ -6,13 +6,13 @@ from math import lgamma, log
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.annexes.proofs.set_kinds import Place
 from coordinator.execution.untrusted import plan_of
 from coordinator.execution.verification import TooLargeError, UnreadableError
 from coordinator.planning.bounds import pieces_due
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
+from coordinator.theory.least_faults import ThreatPlace
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import LinkFault, NodeFault
@@ -102,7 +102,7 @@ class Subject:
             frozenset(link for link in links if frozenset(link) not in broken),
         )
 
-    def specs(self, chosen: Sequence[tuple[int, Place]], fault_set: FaultSetSpec) -> list[str]:
+    def specs(self, chosen: Sequence[tuple[int, ThreatPlace]], fault_set: FaultSetSpec) -> list[str]:
         """Return the fault specifications of one set of a fault set."""
         label, found = self.plan.topology.label, []
         for part, place in chosen:

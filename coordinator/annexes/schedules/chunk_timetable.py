@@ -142,8 +142,10 @@ class _Adding:
     def _owners(
         self, collective: Collective, source: Rank
     ) -> tuple[Mapping[int, Rank], Mapping[int, int], tuple[Rank, ...], int]:
-        """Return by chunk the rank that completes its sum, and its number there; then the ranks that complete the whole
-        vector, if it is in one block, and the chunks of a block.
+        """Return who completes which sums.
+
+        Four values: the rank that completes the sum of each chunk, the number of the chunk at that rank, the ranks that
+        complete the whole vector if it is one block, and the number of chunks in a block.
         """
         program, chunks = self._program, range(self._program.chunks)
         if program.collective in CUT:

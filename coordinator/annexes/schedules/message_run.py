@@ -16,7 +16,7 @@ from emunode.model import Rank, Step
 ANY: Final = -1
 """A source or tag that agrees with all."""
 
-Kind = Literal["send", "recv", "calc"]
+GoalVerb = Literal["send", "recv", "calc"]
 Pattern = tuple[Rank, int]
 """Source and tag of a receipt, either of them perhaps `ANY`."""
 
@@ -26,7 +26,7 @@ class RankOperation:
     """One operation of one rank."""
 
     rank: Rank
-    kind: Kind
+    kind: GoalVerb
     peer: Rank = ANY
     tag: int = 0
     size: int = 0

@@ -54,9 +54,10 @@ def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
 
 
 def read_lines(path: Path, most: int = TEXT_BYTES, *, follow: bool = True) -> Iterator[bytes]:
-    """Yield the complete lines of a regular file, each without its end; a last line without an end is left out.
+    """Yield the complete lines of a regular file, each without its end.
 
-    OSError and RefusedError as `read_bytes`; `most` is the most bytes of one line, and the file may have any number of them.
+    A last line without an end is left out. A line may have `most` bytes, and the file any number of lines. Raises
+    OSError and RefusedError as `read_bytes` does.
     """
     with open_regular(path, follow=follow) as file:
         number = 0

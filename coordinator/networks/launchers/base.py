@@ -44,10 +44,9 @@ class Launch(ABC):
         return secrets.token_hex(32).encode()
 
     async def prepare(self) -> tuple[str, int]:
-        """Create everything that hosts need before they start; returns the address and port where they will connect
-        (port 0: any).
+        """Create what hosts need, and return the address and port to connect to.
 
-        RunError if that fails; `stop` removes whatever was created.
+        Port 0 stands for any port. Raises RunError on failure; `stop` removes whatever was created.
         """
         return "127.0.0.1", 0
 

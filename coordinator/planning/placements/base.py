@@ -90,8 +90,9 @@ def rank_placement(text: str) -> RankPlacement:
 
 
 def place(text: str, topology: Topology, hosts: int) -> Placement:
-    """Place the ranks of a network on hosts by the rule that a scenario names; ScenarioError (field `placement`, or `hosts`
-    for no host or more hosts than ranks).
+    """Place the ranks of a network on hosts by the rule in `text`.
+
+    Raises ScenarioError: field `placement`, or `hosts` for no host or more hosts than ranks.
     """
     if not 1 <= hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")

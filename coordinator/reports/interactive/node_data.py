@@ -13,7 +13,7 @@ import polars as pl
 
 from coordinator.reports.data import RunData
 from coordinator.reports.interactive.packing import pack
-from coordinator.reports.interactive.parents import Parents, parents_of
+from coordinator.reports.interactive.parents import NodeParents, parents_of
 from coordinator.reports.layout import Layout
 from coordinator.reports.scene.nodes import giving
 from coordinator.results.reasons import unserved_words
@@ -33,7 +33,7 @@ class NodeData:
     topology: Topology
     layout: Layout
     data: RunData
-    trees: Parents | None
+    trees: NodeParents | None
     packets: dict[str, object] | None
     """None if the journal is missing or too long, or if even sums over all steps are too many."""
 
@@ -78,8 +78,9 @@ def node_data(data: RunData, layout: Layout, packets: int | None) -> NodeData | 
 
 
 def _ends(topology: Topology) -> dict[str, str]:
-    """Return for each rank and port the rank at the other end and the port of the same link there; -1 where there is no
-    port.
+    """Return the rank and the port at the other end of each port.
+
+    -1 where a rank has no such port.
     """
     peers = np.full((topology.order, topology.degree), -1, dtype=np.int64)
     ports = np.full_like(peers, -1)

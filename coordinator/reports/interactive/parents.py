@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from coordinator.reports.computed_layout import Ranks
 from coordinator.reports.data import RunData
 from coordinator.reports.interactive.packing import pack
-from coordinator.reports.layout import Ranks
 from coordinator.reports.scene.nodes import has_root, root_of
 from emunode.model import ALL_RANKS, Collective
 from emunode.topologies.base import Topology
@@ -33,7 +33,7 @@ ARRIVED, LOST, PLANNED = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Parents:
+class NodeParents:
     """The trees of a run, by root."""
 
     roots: list[int]
@@ -59,7 +59,7 @@ class Parents:
         return {"roots": self.roots, "count": self.count, "up": self.up, "parents": pack(table)}
 
 
-def parents_of(data: RunData) -> Parents | None:
+def parents_of(data: RunData) -> NodeParents | None:
     """Return the trees of a run; None if it has none, or if its packets do not follow trees."""
     topology, name, hops = data.topology, str(data.get("collective")), data.hops
     roots = _roots(data)
@@ -81,7 +81,7 @@ def parents_of(data: RunData) -> Parents | None:
         # Towards a target, the sender is the child, and the port is its own.
         port[root, tree, rank] = parent_port if name in UP else back(parent, parent_port)
         how[root, tree, rank] = LOST if lost else ARRIVED
-    found = Parents(roots, count, name in UP, port, how)
+    found = NodeParents(roots, count, name in UP, port, how)
     if not rootless and name != Collective.UNICAST:
         _add_planned(data, found)
     return found
@@ -143,7 +143,7 @@ def _follows_trees(hops: pl.LazyFrame, arcs: pl.DataFrame, *, rootless: bool) ->
     )
 
 
-def _add_planned(data: RunData, found: Parents) -> None:
+def _add_planned(data: RunData, found: NodeParents) -> None:
     """Fill the gaps from the trees of the algorithm, if they agree with every packet."""
     topology = data.topology
     trees = getattr(data.plan.algorithm, "trees", None) if data.plan else None

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.reports.layout import Floats, Layout, Ranks, cells_of
+from coordinator.reports.computed_layout import Floats, Ranks
+from coordinator.reports.layout import Layout, cells_of
 from coordinator.reports.maps.base import NetworkMap, map_legend, map_script, texts_of_tables
 from coordinator.reports.maps.link_map import NODES_WITH_LINKS
 from coordinator.reports.maps.marks import STATE_COLOURS, LegendEntry, cross, diamond, node_keys

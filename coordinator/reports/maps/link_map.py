@@ -11,8 +11,9 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from coordinator.reports.computed_layout import Ranks
 from coordinator.reports.interactive.packing import pack
-from coordinator.reports.layout import Layout, Ranks, shapes_of
+from coordinator.reports.layout import Layout, shapes_of
 from coordinator.reports.link_paths import link_paths
 from coordinator.reports.maps.base import NetworkMap, map_legend, map_script, texts_of_tables
 from coordinator.reports.maps.marks import VOTE_COLOURS, LegendEntry, node_keys

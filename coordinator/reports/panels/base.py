@@ -62,7 +62,7 @@ class Report:
         return 2 * self.data.topology.link_count if self.data.topology else 0
 
 
-Panel = Callable[[Report], Markup | None]
+DrawPanel = Callable[[Report], Markup | None]
 """Draws one section of the page, or returns None if there is nothing to show."""
 
 

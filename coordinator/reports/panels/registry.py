@@ -2,7 +2,7 @@
 
 from coordinator.annexes import merged
 from coordinator.reports.panels.agreement import agreement_panel
-from coordinator.reports.panels.base import Panel
+from coordinator.reports.panels.base import DrawPanel
 from coordinator.reports.panels.delivery_times import delivery_times_panel
 from coordinator.reports.panels.faults import cut_off_panel, faults_panel
 from coordinator.reports.panels.links import links_panel
@@ -13,7 +13,7 @@ from coordinator.reports.panels.summary import claims_panel, details_panel, tile
 from coordinator.reports.panels.traffic import traffic_panel
 from emunode.annexes import load
 
-PANELS: list[Panel] = [
+PANELS: list[DrawPanel] = [
     tiles_panel,
     network_panel,
     claims_panel,

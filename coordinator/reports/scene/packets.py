@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from coordinator.reports.layout import Ranks
+from coordinator.reports.computed_layout import Ranks
 from emunode.model import HopOutcome
 
 SENT: Final = [outcome.name.lower() for outcome in HopOutcome if outcome < HopOutcome.WITHHELD]

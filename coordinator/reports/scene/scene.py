@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from coordinator.reports.computed_layout import Ranks
 from coordinator.reports.data import RunData
-from coordinator.reports.layout import Ranks
 from coordinator.reports.scene.nodes import ALL_TO_ALL, NodeMark, broken_nodes, giving, lacking, root_of
 from coordinator.reports.scene.packets import NO_MARKS, Marks, busy_count, framed, marks_of, until, withheld_links
 from coordinator.reports.scene.votes import State, Votes, segments_due

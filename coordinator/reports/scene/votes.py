@@ -13,8 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
+from coordinator.reports.computed_layout import Ranks
 from coordinator.reports.data import RunData
-from coordinator.reports.layout import Ranks
 from coordinator.reports.scene.packets import GAIN, VOTE, framed
 from coordinator.results.deliveries import messages_due, pieces_due, silent_sources, switches
 from coordinator.results.voting import PIECE, cast_votes, count_votes

@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.scenario.blocks import Link
 from coordinator.scenario.fault_draws import (
     FaultSites,
-    Link,
     Site,
     draw,
     eligible,

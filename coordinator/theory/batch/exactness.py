@@ -20,10 +20,10 @@ LEAST_BYTES: Final = 8
 
 
 def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
-    """Return why the engine is not exact for a plan, its faults and `further` ones, wherever these are; None if it
-    is exact.
+    """Return why the batch engine is not exact for a plan; None if it is.
 
-    The answer needs no run; `batch_engine_of` may still find that the hops of a schedule do not determine one another.
+    The faults of the plan and `further` faults are taken into account, wherever they strike. No run is needed for the
+    answer. `batch_engine_of` may still find that the hops of a schedule do not determine one another.
     """
     return why_untraceable(plan) or _of_faults(plan, (*further, *plan.faults))
 
@@ -105,10 +105,10 @@ def _is_exact(effect: Effect, interval: Interval, *, on_link: bool) -> bool:
 
 
 def evaluator_bytes(plan: Plan) -> int | None:
-    """Estimate the memory that evaluating fault sets for a plan takes; None where the engine is not exact or the
-    size is unknown.
+    """Estimate the memory for evaluating fault sets, in bytes.
 
-    The schedule and a pass over it; a pass is bounded, and other trials wait.
+    It holds the schedule and one pass over it: a pass is bounded, and other trials wait. None if the engine is not
+    exact or the size is unknown.
     """
     hops = stated_hops(plan.algorithm)
     # The number first: to find out whether the engine is exact may take as long as a run.

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
-from coordinator.scenario.fault_draws import FaultSites, Link
+from coordinator.scenario.blocks import Link
+from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.batch.draws import DrawnPlaces
 from coordinator.theory.batch.engine import BatchEngine, BatchOutcome, count_by_trial

@@ -36,7 +36,10 @@ from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Port, PortModel
 LONGEST_WAIT: Final = 64
 """With back-off, the longest time-out as a multiple of the first."""
 BY_STEPS: Final = (DeliverRule, GatherRule, FollowRule, TableRule)
-"""Rules that pass a copy on in the step of the timetable, or at once if it is late; a `ForwardRule` waits for a delay."""
+"""Rules that forward a copy in its scheduled step, or at once if it is late.
+
+A `ForwardRule` waits for its delay instead.
+"""
 WalkedPacket = tuple[bool, int]
 """(is an acknowledgement, hop)."""
 

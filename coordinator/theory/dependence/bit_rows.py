@@ -165,7 +165,10 @@ class Groups:
         return self.combined(np.bitwise_and, rows.__getitem__)
 
     def combined(self, operation: np.ufunc, rows_of: Callable[[Indices], Bits]) -> Bits:
-        """Combine the members of each group; `rows_of` gives rows of some members; they may be changed in place."""
+        """Combine the members of each group with `operation`.
+
+        `rows_of` returns the rows of some members. It must return a fresh array, because the rows are changed in place.
+        """
         if not self.columns:
             return rows_of(self.order)
         found = rows_of(self.columns[0])

@@ -188,8 +188,9 @@ def _linked(algorithm: Algorithm, records: Records) -> Schedule:
 
 
 def _carried(column: dict[str, Indices], relays: NDArray[np.bool_]) -> Indices:
-    """Return for each hop that passes a copy on the hop that brought the copy; InexactError unless there is exactly
-    one.
+    """Return for each forwarding hop the hop that brought its copy.
+
+    Raises InexactError unless there is exactly one.
     """
     what = [column[name] for name in ("origin", "target", "tree", "segment")]
     arrived, wanted = _keys((column["receiver"], *what), (column["sender"], *what))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from emunode.errors import ScenarioError
 from emunode.model import Rank
-from emunode.topologies.all_pairs import Adjacency
+from emunode.topologies.all_pairs import NeighbourLists
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 
 LARGEST_NETWORK: Final = 1 << 12
@@ -58,8 +58,10 @@ class Budget:
             raise OverBudgetError(f"it takes more than {self._stated:,.0f} units of work")
 
     def for_search(self, work: float) -> "Budget":
-        """Return the budget of a search that may end early: this one, if a search to the end, an estimated `work`, fits;
-        else one with a small part of the rest, whose errors state the limit of this one.
+        """Return the budget of a search that may end early.
+
+        If an exhaustive search, estimated to take `work`, fits into this budget, it may use all of it. Otherwise the
+        search gets a small part of the rest, and its error states the limit of this budget.
         """
         if self.spent + work <= self.limit:
             return self
@@ -87,7 +89,7 @@ class FigureNetwork:
         return range(1 if self.transitive else self.order)
 
     @cached_property
-    def adjacency(self) -> Adjacency:
+    def adjacency(self) -> NeighbourLists:
         """The neighbours of every rank, ascending."""
         return [sorted(peer for _, peer in self.topology.adjacent(rank)) for rank in self.topology.ranks()]
 

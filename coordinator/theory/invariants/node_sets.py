@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from coordinator.theory.dependence.bit_rows import Bits, first_trials, packed, unpacked
 
-Rows = Bits
+BitRows = Bits
 """By node, the packed bits of the sets."""
-Flags = NDArray[np.bool_]
+NodeFlags = NDArray[np.bool_]
 
 BLOCK: Final = 1 << 15
 """Most sets of a block. Rows have 4 KB: the rows of 64 nodes and their neighbours fit into the cache of a core."""
@@ -30,8 +30,8 @@ MOST_SETS: Final = 10**30
 class SetBlock(NamedTuple):
     """Some sets of nodes."""
 
-    members: Rows
-    others: Rows
+    members: BitRows
+    others: BitRows
     """The nodes that are not members; the bits after the last set are 0 in both."""
     sets: int
 
@@ -73,7 +73,7 @@ def _splits(nodes: int, size: int) -> Iterator[tuple[tuple[int, ...], int, int]]
 
 
 @lru_cache(64)
-def _subsets(nodes: int, size: int) -> Rows:
+def _subsets(nodes: int, size: int) -> BitRows:
     count = comb(nodes, size)
     members = np.zeros((nodes, count), dtype=np.bool_)
     if size:
@@ -81,7 +81,7 @@ def _subsets(nodes: int, size: int) -> Rows:
     return packed(members)
 
 
-def flood(table: NDArray[np.intp], start: Rows, through: Rows) -> Rows:
+def flood(table: NDArray[np.intp], start: BitRows, through: BitRows) -> BitRows:
     """Return the nodes that paths through the nodes `through` reach from `start`; the neighbours of node r are
     `table[r]`.
     """
@@ -94,7 +94,7 @@ def flood(table: NDArray[np.intp], start: Rows, through: Rows) -> Rows:
         reach = grown
 
 
-def advance(table: NDArray[np.intp], reach: Rows, through: Rows) -> Rows:
+def advance(table: NDArray[np.intp], reach: BitRows, through: BitRows) -> BitRows:
     """Return `reach` and its neighbours that are in `through`."""
     grown = reach.copy()
     for port in range(table.shape[1]):
@@ -104,7 +104,7 @@ def advance(table: NDArray[np.intp], reach: Rows, through: Rows) -> Rows:
     return grown
 
 
-def lowest(rows: Rows) -> Rows:
+def lowest(rows: BitRows) -> BitRows:
     """Return the member of lowest rank of every set."""
     before = np.bitwise_or.accumulate(rows, axis=0)
     first = rows.copy()
@@ -113,7 +113,7 @@ def lowest(rows: Rows) -> Rows:
     return first
 
 
-def components(table: NDArray[np.intp], nodes: Rows) -> Iterator[Rows]:
+def components(table: NDArray[np.intp], nodes: BitRows) -> Iterator[BitRows]:
     """Yield the components of every set, one after another by lowest rank; empty for a set that has no more of them."""
     while nodes.any():
         component = flood(table, lowest(nodes), nodes)
@@ -121,17 +121,17 @@ def components(table: NDArray[np.intp], nodes: Rows) -> Iterator[Rows]:
         nodes = nodes & ~component
 
 
-def any_member(rows: Rows, count: int) -> Flags:
+def any_member(rows: BitRows, count: int) -> NodeFlags:
     """Return for each of `count` sets whether it has a member."""
     return unpack(np.bitwise_or.reduce(rows, axis=0), count)
 
 
-def unpack(rows: Rows, count: int) -> Flags:
+def unpack(rows: BitRows, count: int) -> NodeFlags:
     """Return the bits of rows, or of a row, as truth values."""
     return unpacked(rows)[..., :count].view(np.bool_)
 
 
-def sizes(rows: Rows, count: int) -> NDArray[np.intp]:
+def sizes(rows: BitRows, count: int) -> NDArray[np.intp]:
     """Return the number of members of each set."""
     members: NDArray[np.intp] = np.sum(unpack(rows, count), axis=0, dtype=np.intp)
     return members

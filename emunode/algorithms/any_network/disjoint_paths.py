@@ -8,20 +8,20 @@ from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
-Link = tuple[Rank, Port]
+OutgoingLink = tuple[Rank, Port]
 """A link of a path, as (sender, port)."""
 Side = tuple[Rank, bool]
 """A rank split in two: where paths come in (False) and where they leave (True), joined by an arc for one path."""
 
 
-def disjoint_families(topology: Topology, target: Rank) -> list[list[list[Link]]]:
+def disjoint_families(topology: Topology, target: Rank) -> list[list[list[OutgoingLink]]]:
     """Return k node-disjoint paths of least total length from rank 0 to `target`, for k = 1, 2, .. up to the largest
     number.
 
     Successive shortest paths in the residual network (Suurballe 1974). The sum of the lengths is unique; the single
     lengths are not, and depend on the order of the ports.
     """
-    families: list[list[list[Link]]] = []
+    families: list[list[list[OutgoingLink]]] = []
     onward: dict[Rank, Rank] = {}
     # Rank 0 begins several paths, so its successors are kept apart; every other rank is on one path at most.
     first: list[Rank] = []
@@ -85,7 +85,7 @@ def _residual(
     return [((before[rank], True), -1)]
 
 
-def _paths(topology: Topology, target: Rank, onward: dict[Rank, Rank], first: list[Rank]) -> list[list[Link]]:
+def _paths(topology: Topology, target: Rank, onward: dict[Rank, Rank], first: list[Rank]) -> list[list[OutgoingLink]]:
     """Return the paths of a flow, the shortest first."""
     found = []
     for begin in first:

@@ -19,7 +19,7 @@ from itertools import product
 from typing import ClassVar
 
 from emunode.algorithms.any_network.last_hops import require_searchable
-from emunode.algorithms.any_network.table_collective import Item, TableCollective, TableHop
+from emunode.algorithms.any_network.table_collective import SegmentKey, TableCollective, TableHop
 from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim, lower_bound, one_segment
 from emunode.model import Collective, Port, Rank, Step
@@ -68,10 +68,10 @@ class ExchangeTable:
     def hops(self) -> list[TableHop]:
         """Every hop, in order of steps: every machine serves the waiting segments that have most links to go."""
         paths, order = self.paths(), self.topology.order
-        ready: dict[int, list[tuple[int, int, Item]]] = {}
+        ready: dict[int, list[tuple[int, int, SegmentKey]]] = {}
         done = dict.fromkeys(paths, 0)
 
-        def enqueue(item: Item) -> None:
+        def enqueue(item: SegmentKey) -> None:
             path, place = paths[item], done[item]
             if place < len(path):
                 # Among equals, origins turn to different targets again, or all would crowd around one.
@@ -100,16 +100,16 @@ class ExchangeTable:
         return self.hops[-1].step
 
     @abstractmethod
-    def paths(self) -> dict[Item, LinkPath]:
+    def paths(self) -> dict[SegmentKey, LinkPath]:
         """Return a shortest path for every segment of every pair."""
 
 
 class LightestPaths(ExchangeTable):
     """Every path avoids links that others use."""
 
-    def paths(self) -> dict[Item, LinkPath]:
+    def paths(self) -> dict[SegmentKey, LinkPath]:
         loads: Counter[int] = Counter()
-        found: dict[Item, LinkPath] = {}
+        found: dict[SegmentKey, LinkPath] = {}
         for _ in range(ROUNDS):
             for (origin, target), copy in product(self.pairs, range(self.copies)):
                 item = origin, target, copy
@@ -144,7 +144,7 @@ class LightestPaths(ExchangeTable):
 class TreePaths(ExchangeTable):
     """Every path is the one in the breadth-first tree of its origin."""
 
-    def paths(self) -> dict[Item, LinkPath]:
+    def paths(self) -> dict[SegmentKey, LinkPath]:
         return {
             (origin, target, copy): path
             for origin, target in self.pairs

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from emunode.algorithms.base import LocalView, Need, Rule
 from emunode.algorithms.folding import FoldingSchedule, FoldReceipt, FoldSend
-from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
+from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step, StepPort
 from emunode.topologies.base import CayleyTopology
 
-Leaving = tuple[Step, Port]
-Item = tuple[Rank, Rank, int]
+SegmentKey = tuple[Rank, Rank, int]
 """(origin, target, segment number); in a table with translations origin 0 and the target relative to it."""
-Rows = dict[Item, list[Leaving]]
+SendTable = dict[SegmentKey, list[StepPort]]
 """The segments that one node passes on or sends itself, in order of steps."""
 HOP_BYTES = 330
 """Memory per hop of a table. Measured: 260 to 320 for tables of 40,000 to 160,000 hops."""
@@ -30,7 +29,7 @@ class TableHop(NamedTuple):
     step: Step
     sender: Rank
     port: Port
-    item: Item
+    item: SegmentKey
 
 
 class TableCollective(FoldingSchedule):
@@ -70,9 +69,9 @@ class TableCollective(FoldingSchedule):
         return self.spec.messages * self.segments_per_message
 
     @cached_property
-    def _tables(self) -> list[Rows]:
+    def _tables(self) -> list[SendTable]:
         """By rank, or by address relative to the origin."""
-        tables = [Rows() for _ in self.topology.ranks()]
+        tables = [SendTable() for _ in self.topology.ranks()]
         for step, sender, port, item in self.hops():
             tables[sender].setdefault(item, []).append((step, port))
         for rows in tables:
@@ -80,7 +79,7 @@ class TableCollective(FoldingSchedule):
                 leaving.sort()
         return tables
 
-    def onward(self, rank: Rank, relative: Rank, item: Item) -> Sequence[Leaving]:
+    def onward(self, rank: Rank, relative: Rank, item: SegmentKey) -> Sequence[StepPort]:
         """Return when and where `rank`, at the address `relative` to the origin, passes on or sends a segment."""
         if not self.translated:
             return self._tables[rank].get(item, ())
@@ -139,7 +138,7 @@ class TableCollective(FoldingSchedule):
         rows = self._onward_of((root, ALL_RANKS, segment), rank)
         return [(end - step, self.topology.neighbour(rank, port)) for step, port in rows]
 
-    def _onward_of(self, item: Item, rank: Rank) -> Sequence[Leaving]:
+    def _onward_of(self, item: SegmentKey, rank: Rank) -> Sequence[StepPort]:
         """Return when and where `rank` passes on or sends a segment."""
         return self.onward(rank, self.topology.relative(rank, item[0]), item)
 

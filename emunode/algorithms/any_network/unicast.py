@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from emunode.algorithms.any_network.disjoint_paths import Link, closed_lengths, disjoint_families
+from emunode.algorithms.any_network.disjoint_paths import OutgoingLink, closed_lengths, disjoint_families
 from emunode.algorithms.any_network.last_hops import require_searchable
 from emunode.algorithms.any_network.time_flow import TimeFlow
 from emunode.algorithms.base import Algorithm, Dependence, LocalView, Need, Rule, Timing
@@ -253,12 +253,12 @@ class DisjointUnicast(RoutedCollective):
         return self.topology.relative(self.spec.target, self.spec.source)
 
     @cached_property
-    def families(self) -> Sequence[Sequence[Sequence[Link]]]:
+    def families(self) -> Sequence[Sequence[Sequence[OutgoingLink]]]:
         """For k = 1, 2, ..: k node-disjoint paths of least total length from rank 0 to the target."""
         return disjoint_families(self.rooted, self.goal)
 
     @cached_property
-    def paths(self) -> Sequence[Sequence[Link]]:
+    def paths(self) -> Sequence[Sequence[OutgoingLink]]:
         """The paths that are used: as many as there are copies, or as many as take the fewest steps."""
         if self.spec.redundancy > 1:
             return self.families[self.spec.redundancy - 1]

@@ -23,7 +23,7 @@ from typing import ClassVar, Final, NamedTuple
 from emunode.algorithms.base import Algorithm, Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.places import Places, natural_places, ring_places
-from emunode.algorithms.scheduled_collective import Row, ScheduledCollective
+from emunode.algorithms.scheduled_collective import ScheduledCollective, TimetableRow
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, PortModel, Rank, Step
 from emunode.registry import register
@@ -91,19 +91,19 @@ class WindowAllgather(ScheduledCollective):
     def last_step(self) -> Step:
         return len(self.rounds)
 
-    def sends(self, rank: Rank) -> Iterator[Row]:
+    def sends(self, rank: Rank) -> Iterator[TimetableRow]:
         place = self.places.place(rank)
         for step, each in enumerate(self.rounds, 1):
             port = self.places.port(place, self.at(place, -each.distance))
             yield from self._blocks(step, port, place, each)
 
-    def receipts(self, rank: Rank) -> Iterator[Row]:
+    def receipts(self, rank: Rank) -> Iterator[TimetableRow]:
         place = self.places.place(rank)
         for step, each in enumerate(self.rounds, 1):
             sender = self.at(place, each.distance)
             yield from self._blocks(step, self.places.port(place, sender), sender, each)
 
-    def _blocks(self, step: Step, port: int, sender: int, each: WindowRound) -> Iterator[Row]:
+    def _blocks(self, step: Step, port: int, sender: int, each: WindowRound) -> Iterator[TimetableRow]:
         for distance in range(each.first, each.last):
             root = self.places.ranks[self.at(sender, distance)]
             for segment in self.numbers:

@@ -6,7 +6,7 @@ from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.allgather import ONE_WAY, logarithm
 from emunode.algorithms.classical.places import natural_places
-from emunode.algorithms.scheduled_collective import Row, ScheduledCollective
+from emunode.algorithms.scheduled_collective import ScheduledCollective, TimetableRow
 from emunode.model import Collective, Rank, Step
 from emunode.registry import register
 
@@ -48,20 +48,20 @@ class BinomialByRank(ScheduledCollective):
     def _relative(self, rank: Rank) -> int:
         return (self.places.place(rank) - self.places.place(self.roots[0])) % self.places.count
 
-    def _row(self, rank: Rank, other: int, step: Step) -> Iterator[Row]:
+    def _row(self, rank: Rank, other: int, step: Step) -> Iterator[TimetableRow]:
         """Yield the rows of all segments over the link to the place `other`, counted from the source."""
         there = (other + self.places.place(self.roots[0])) % self.places.count
         port = self.places.port(self.places.place(rank), there)
         for segment in self.numbers:
             yield step, port, self.roots[0], segment
 
-    def sends(self, rank: Rank) -> Iterator[Row]:
+    def sends(self, rank: Rank) -> Iterator[TimetableRow]:
         relative = self._relative(rank)
         for k in range(relative.bit_length(), self.last_step):
             if relative + (1 << k) < self.places.count:
                 yield from self._row(rank, relative + (1 << k), k + 1)
 
-    def receipts(self, rank: Rank) -> Iterator[Row]:
+    def receipts(self, rank: Rank) -> Iterator[TimetableRow]:
         relative = self._relative(rank)
         if relative:
             step = relative.bit_length()

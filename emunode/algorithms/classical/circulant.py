@@ -19,7 +19,7 @@ from emunode.algorithms.base import Need
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.classical.allgather import ONE_WAY, logarithm
 from emunode.algorithms.classical.places import Places, natural_places
-from emunode.algorithms.scheduled_collective import Row, ScheduledCollective
+from emunode.algorithms.scheduled_collective import ScheduledCollective, TimetableRow
 from emunode.model import Collective, CollectiveSpec, Duplex, Rank, Step
 from emunode.registry import register
 from emunode.topologies.base import Topology
@@ -141,7 +141,7 @@ class CirculantSchedule(ScheduledCollective):
     def tree(self, segment: int) -> int:
         return segment
 
-    def sends(self, rank: Rank) -> Iterator[Row]:
+    def sends(self, rank: Rank) -> Iterator[TimetableRow]:
         count, place = self.places.count, self.places.place(rank)
         for root in self.roots:
             relative = (place - self.places.place(root)) % count
@@ -150,7 +150,7 @@ class CirculantSchedule(ScheduledCollective):
                 if (relative + self.skips[k]) % count:
                     yield step, self.places.port(place, (place + self.skips[k]) % count), root, block
 
-    def receipts(self, rank: Rank) -> Iterator[Row]:
+    def receipts(self, rank: Rank) -> Iterator[TimetableRow]:
         count, place = self.places.count, self.places.place(rank)
         for root in self.roots:
             relative = (place - self.places.place(root)) % count

@@ -15,12 +15,21 @@ from emunode.algorithms.base import Crosses, Dependence, LocalView, Rule, Timing
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, time_bounds
 from emunode.errors import ScenarioError
-from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    Duplex,
+    Port,
+    PortModel,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Step,
+    StepPort,
+)
 from emunode.registry import register
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import CACHE_ENTRIES, require
-
-Departure = tuple[Step, Port]
 
 
 @register
@@ -84,7 +93,7 @@ class SubstarSegments(TimeBounded):
         # Levels 3 .. i-1 take 2 + .. + (i-2) steps before level i.
         return self.base + ((level - 1) * (level - 2)) // 2
 
-    def hand_down(self, symbols: bytes, number: int, level: int) -> Departure:
+    def hand_down(self, symbols: bytes, number: int, level: int) -> StepPort:
         """Return the step and port when the root of an S_level sends a segment of its block (distribution and base)."""
         home = self.home(number)
         # From the outermost level down: the first position that differs names the target substar of the segment.
@@ -97,7 +106,7 @@ class SubstarSegments(TimeBounded):
         # All of positions 3..n agree: the segment is the root's own, and goes to the other node of its S_2.
         return self.base, 0
 
-    def exchanges(self, symbols: bytes, number: int) -> Iterator[Departure]:
+    def exchanges(self, symbols: bytes, number: int) -> Iterator[StepPort]:
         """Yield the steps when a node sends a segment of the block of its own S_{i-1} over link i (combination, first
         step)."""
         home = self.home(number)
@@ -107,7 +116,7 @@ class SubstarSegments(TimeBounded):
                 return
             yield self.combination(i), i - 2
 
-    def follow_ups(self, symbols: bytes, number: int, step: Step, port: Port) -> Iterator[Departure]:
+    def follow_ups(self, symbols: bytes, number: int, step: Step, port: Port) -> Iterator[StepPort]:
         """Yield the sends that follow the arrival of a segment in `step` on `port`, even if the node has it already."""
         if step == self.base:
             return

@@ -48,7 +48,10 @@ class FixedTree:
         value: Value,
         add: Callable[[Value, Value], Value],
     ) -> None:
-        """Put a further part among `parts`, and add all halves that meet; a part that they hold already is left out."""
+        """Add a part to `parts`, and add up all halves that meet.
+
+        A part that is there already is left out.
+        """
         if any(_overlaps(node, other) for other in parts):
             return
         node = self._lifted(node)

@@ -92,8 +92,9 @@ class NumberPayloads(Payloads):
         return found
 
     def payload_of(self, values: object, owner: Rank, segment: int) -> bytes:
-        """Return numbers of a program as a payload, each rounded to the type; ValueError for anything else than as many
-        numbers as the segment has.
+        """Return numbers of a program as a payload, each rounded to the type.
+
+        Raises ValueError unless there are as many numbers as the segment has.
         """
         count = self.segment_bytes(owner, segment) // self.element_bytes
         if (

@@ -127,7 +127,7 @@ def _places(value: object, last: int) -> Sequence[int]:
 _parsed = lru_cache(4)(parse_messages)
 
 
-class Progress:
+class SendProgress:
     """The operations of some ranks that have started and ended so far."""
 
     __slots__ = ("_arrived", "_chained", "_ends", "_missing", "_operations", "_starts", "ended")
@@ -282,7 +282,7 @@ class GivenMessageExchange(GivenAlgorithm):
     # --- what is lost, and what is too early
 
     def lost_messages(self, crosses: Crosses) -> Iterator[ListedMessage]:
-        progress, sends = Progress(dict(enumerate(self.given.operations))), self._sends
+        progress, sends = SendProgress(dict(enumerate(self.given.operations))), self._sends
         started, arrived = progress.begin(), set[int]()
         # A message that arrives may let others leave, whatever their numbers are.
         while started:
@@ -358,7 +358,7 @@ class GivenMessageRule(Rule):
     def __init__(self, algorithm: GivenMessageExchange, view: LocalView) -> None:
         self._algorithm = algorithm
         self._rank = view.rank
-        self._progress = Progress(algorithm.operations_of.get(view.rank, {}))
+        self._progress = SendProgress(algorithm.operations_of.get(view.rank, {}))
 
     def start(self) -> Iterator[ScheduledSend]:
         operations = self._algorithm.given.operations

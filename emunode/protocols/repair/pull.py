@@ -81,7 +81,10 @@ def healed(timing: Durations, repair: Repair) -> int:
 
 
 class Search:
-    """A segment that a rank lacks: the ports that are still to be asked, and the time of the next request, if one is due."""
+    """A missing segment: the ports still to be asked, and the next request.
+
+    The time of that request is None if none is due.
+    """
 
     __slots__ = ("due", "mark", "ports", "skipped", "start")
 

@@ -169,10 +169,10 @@ def edge_connectivity(adjacency: Adjacency) -> int:
 
 
 def arborescences(adjacency: Adjacency, *, together: bool = True) -> tuple[Parents, ...]:
-    """Return the most arc-disjoint spanning trees of a connected graph away from rank 0; as many as its smallest cut
-    has links.
+    """Return as many arc-disjoint spanning trees away from rank 0 as possible.
 
-    Trees that grow `together` are about equally high; of trees that grow one after the other the first is lowest.
+    A connected graph has as many as its smallest cut has links. Trees that grow `together` are about equally high. If
+    they grow one after the other, the first is the lowest.
     """
     count = min(map(len, adjacency))
     packing = ArborescencePacking(adjacency, count)

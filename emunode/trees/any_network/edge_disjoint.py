@@ -16,7 +16,7 @@ from emunode.model import Rank
 from emunode.trees.any_network.checks import NO_PARENT, Parents, arcs_of, depths
 from emunode.trees.any_network.parents import Adjacency, shallowest_first
 
-Link = tuple[Rank, Rank]
+NodePair = tuple[Rank, Rank]
 
 FLATTEN_WORK: Final = 1 << 22
 """By how much the sum of all depths is reduced at most."""
@@ -211,7 +211,10 @@ def flatten(adjacency: Adjacency, trees: Sequence[list[Rank]]) -> None:
 
 
 def _raise(neighbours: Sequence[Rank], tree: MovableTree, rank: Rank, user: dict[frozenset[Rank], MovableTree]) -> int:
-    """Give a rank the best parent nearer to the root, if there is one; returns by how much the sum of all depths falls."""
+    """Give a rank the best parent that is nearer to the root, if there is one.
+
+    Returns the decrease of the sum of all depths.
+    """
     parent = tree.parents[rank]
     nearer = [other for other in neighbours if tree.depth[other] < tree.depth[parent]]
     for other in sorted(nearer, key=tree.depth.__getitem__):
@@ -234,7 +237,7 @@ def _raise(neighbours: Sequence[Rank], tree: MovableTree, rank: Rank, user: dict
     return 0
 
 
-def pack(adjacency: Adjacency, links: Sequence[Link], count: int) -> Forests:
+def pack(adjacency: Adjacency, links: Sequence[NodePair], count: int) -> Forests:
     """Return as many links as possible in `count` edge-disjoint forests."""
     forests = Forests(len(adjacency), count)
     taken = grow(adjacency, forests)
@@ -246,9 +249,9 @@ def pack(adjacency: Adjacency, links: Sequence[Link], count: int) -> Forests:
     return forests
 
 
-def grow(adjacency: Adjacency, forests: Forests) -> set[Link]:
+def grow(adjacency: Adjacency, forests: Forests) -> set[NodePair]:
     """Start the forests as shallow trees from rank 0 that take turns to add one link breadth first; returns the links."""
-    order, taken = len(adjacency), set[Link]()
+    order, taken = len(adjacency), set[NodePair]()
     inside = [bytearray(order) for _ in forests.parents]
     queues = []
     for reached in inside:

@@ -15,7 +15,7 @@ from coordinator.campaigns.losses import loss_rows, worst_rows
 from coordinator.campaigns.session import phase_of, run_campaign
 from coordinator.campaigns.statistics import half_width_of
 from coordinator.campaigns.store import RECORDS, FinishedTrials, Store, read_grid
-from coordinator.campaigns.tables import Row, rows
+from coordinator.campaigns.tables import CampaignRow, rows
 from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.theory.batch.draws import BLOCK
 from emunode.algorithms.star.edge_disjoint import DisjointTreesBroadcast
@@ -38,7 +38,7 @@ def done(grid: Grid, store: FinishedTrials | None = None) -> tuple[FinishedTrial
     return store, run_campaign(store, 1, lambda *_: None)
 
 
-def figures(store: FinishedTrials) -> list[Row]:
+def figures(store: FinishedTrials) -> list[CampaignRow]:
     """Return the rows without what depends on the engine."""
     return [
         {key: value for key, value in row.items() if key not in ("engine", "again", "predicted")} for row in rows(store)

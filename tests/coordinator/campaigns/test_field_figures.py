@@ -6,13 +6,13 @@ from coordinator.campaigns.field_figures import INFORMED
 from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.store import FinishedTrials
-from coordinator.campaigns.tables import Row, rows
+from coordinator.campaigns.tables import CampaignRow, rows
 from tests.helpers.command_line import fields
 
 BASE = fields("star:4 broadcast edt redundancy=3 driver=memory")
 
 
-def row_of(faults: str, engine: str = "exact", **more: object) -> Row:
+def row_of(faults: str, engine: str = "exact", **more: object) -> CampaignRow:
     store = FinishedTrials(Grid({**BASE, **more}, {}, [faults], 2000, None, engine))
     run_campaign(store, 1, lambda *_: None)
     [row] = rows(store)

@@ -12,7 +12,7 @@ from coordinator.campaigns.paired import paired_rows
 from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.statistics import betting_interval, t_interval, t_quantile
 from coordinator.campaigns.store import FinishedTrials
-from coordinator.campaigns.tables import Row, rows
+from coordinator.campaigns.tables import CampaignRow, rows
 from coordinator.reports.raster import png_of
 from emunode.errors import ScenarioError
 from tests.helpers.command_line import Call, fields
@@ -28,7 +28,7 @@ def finished(faults: str, engine: str = "messages", trials: int = 100, **more: o
     return store
 
 
-def of(table: list[Row], figure: str) -> Row:
+def of(table: list[CampaignRow], figure: str) -> CampaignRow:
     [row] = [row for row in table if row["figure"] == figure]
     return row
 

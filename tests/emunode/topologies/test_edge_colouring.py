@@ -5,7 +5,7 @@ import pytest
 from networkx.generators.atlas import graph_atlas_g
 
 from emunode.topologies.edge_colouring import (
-    Links,
+    LinkList,
     edge_colouring,
     greedy_colouring,
     konig_colouring,
@@ -28,11 +28,11 @@ GRAPHS = {
 """The golden graphs that are no networks of a family."""
 
 
-def links_of(graph: "networkx.Graph[int]") -> Links:
+def links_of(graph: "networkx.Graph[int]") -> LinkList:
     return sorted((min(link), max(link)) for link in graph.edges)
 
 
-def colour_count(links: Links, colours: list[int]) -> int:
+def colour_count(links: LinkList, colours: list[int]) -> int:
     """Return how many colours there are; fails if two links at one node have the same."""
     used: set[tuple[int, int]] = set()
     for link, colour in zip(links, colours, strict=True):

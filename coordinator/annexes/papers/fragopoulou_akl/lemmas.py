@@ -23,7 +23,7 @@ from emunode.trees.star.edge_disjoint import ShortestPathGraph
 
 NOTES = notes("fragopoulou_akl", "lemmas")
 
-Parents = Mapping[Rank, tuple[Rank, Port]]
+ParentByRank = Mapping[Rank, tuple[Rank, Port]]
 """The parent of every node of a tree, and the parent's port."""
 
 
@@ -123,12 +123,12 @@ def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     yield row("lengths", tuple(map(more.count, (0, 2, 4))))
 
 
-def _parents(trial: CachedRun, tree: int) -> Parents:
+def _parents(trial: CachedRun, tree: int) -> ParentByRank:
     hops = trial.journal().filter(pl.col("tree") == tree).select("receiver", "sender", "port").collect()
     return {receiver: (sender, port) for receiver, sender, port in hops.rows()}
 
 
-def _path(parents: Parents, rank: Rank) -> tuple[Rank, ...]:
+def _path(parents: ParentByRank, rank: Rank) -> tuple[Rank, ...]:
     """Return the path from the root to a node."""
     path = [rank]
     while path[-1]:
@@ -146,9 +146,9 @@ def _are_disjoint(paths: list[tuple[Rank, ...]]) -> bool:
     return len(set(inner)) == len(inner)
 
 
-def _arcs(parents: Parents) -> set[tuple[Rank, Port]]:
+def _arcs(parents: ParentByRank) -> set[tuple[Rank, Port]]:
     return set(parents.values())
 
 
-def _rotated(star: StarGraph, parents: Parents) -> set[tuple[Rank, Port]]:
+def _rotated(star: StarGraph, parents: ParentByRank) -> set[tuple[Rank, Port]]:
     return {(star.rank_of(rotate(star.permutation(rank))), (port + 1) % star.degree) for rank, port in parents.values()}

@@ -37,7 +37,7 @@ from coordinator.annexes.schedules.chunk_file import ChunkFile
 from coordinator.annexes.schedules.chunk_program import COLLECTIVES, SENDING
 from coordinator.annexes.schedules.formats.msccl import msccl_file
 from coordinator.annexes.schedules.message_file import UNJUDGED, MessageFile
-from coordinator.annexes.schedules.message_run import Kind, MessageExecution, RankOperation
+from coordinator.annexes.schedules.message_run import GoalVerb, MessageExecution, RankOperation
 from coordinator.annexes.schedules.outages import StalledRun, StepOutages
 from emunode.model import Rank
 from emunode.registry import register
@@ -119,7 +119,7 @@ class ChakraFile(MessageFile):
             wrong = f"{named} is {size}" if size <= 0 else f"comm_tag is {tag}"
             raise RefusedScheduleError(f"{node.name}: {wrong}")
         unit = 1 if named == "comm_size" else CHUNK_BYTES
-        way: Kind = "send" if node.type == SEND else "recv"
+        way: GoalVerb = "send" if node.type == SEND else "recv"
         return RankOperation(node.rank, way, peer, tag, size, unit, name=str(node.number))
 
     def require_network(self, topology: Topology) -> None:

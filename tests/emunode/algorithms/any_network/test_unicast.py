@@ -7,7 +7,7 @@ from itertools import combinations
 import networkx as nx
 import pytest
 
-from emunode.algorithms.any_network.disjoint_paths import Link, closed_lengths, disjoint_families
+from emunode.algorithms.any_network.disjoint_paths import OutgoingLink, closed_lengths, disjoint_families
 from emunode.algorithms.any_network.unicast import DisjointUnicast, MinimalUnicast, striped
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.conformance import check_claims, execute, measure
@@ -28,7 +28,7 @@ def unicast(topology: Topology, name: str, **values: object) -> Algorithm:
     return make_algorithm(topology, spec._replace(**values))  # type: ignore[arg-type]
 
 
-def inner_ranks(topology: Topology, path: Sequence[Link], target: int) -> list[int]:
+def inner_ranks(topology: Topology, path: Sequence[OutgoingLink], target: int) -> list[int]:
     """The ranks between the ends of a path; its links must exist."""
     ranks = [0]
     for sender, port in path:
