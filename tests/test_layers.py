@@ -106,6 +106,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.annexes.exports": {"coordinator.cli"},
     "coordinator.annexes.grading": {"coordinator.cli", "emunode.testing"},
     "coordinator.annexes.invariants": {"coordinator.cli"},
+    "coordinator.annexes.lesson": {"coordinator.cli", "coordinator.annexes.exports"},
     "coordinator.annexes.mpi": {"coordinator.cli", "coordinator.annexes.numbers"},
     "coordinator.annexes.numbers": {"coordinator.cli", "emunode.annexes.numbers"},
     "coordinator.annexes.orders": {"coordinator.cli"},

@@ -32,8 +32,10 @@ LIMITS: Final = {
     "members of Algorithm": 40,
     "hooks of Feature": 16,
     "fields of Scenario": 48,
+    "annex lesson": 0,
+    "tests of the annex lesson": 0,
 }
-"""The most of each. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
+"""The most of each; annexes that 0.3.0 does not have, and their tests, have rows of their own. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
 ONE_CALL: Final = {"modules entered": 99, "functions entered": 652, "own modules imported": 339}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time.
@@ -42,6 +44,8 @@ ONE_CALL: Final = {"modules entered": 99, "functions entered": 652, "own modules
 338 modules and not 309: networks of hosts, the loop for them and the pages stand at the top of what uses them, not in
 functions. 339: `--trees` is an option of an annex."""
 FOLDERS: Final = ("emunode", "coordinator", "scripts", "tests")
+NEW_ANNEXES: Final = ("lesson",)
+"""The annexes that 0.3.0 does not have."""
 
 
 class Source(NamedTuple):
@@ -54,6 +58,12 @@ class Source(NamedTuple):
     def is_annex(self) -> bool:
         """Whether it is part of an annex of the product."""
         return self.path.parts[1:2] == ("annexes",) and len(self.path.parts) > 3 and self.path.parts[0] != "tests"
+
+    @property
+    def new_annex(self) -> str:
+        """The annex of the file, also of a test, if 0.3.0 does not have it; otherwise empty."""
+        named = self.path.parts[1:2] == ("annexes",) and self.path.parts[2]
+        return named if named in NEW_ANNEXES else ""
 
 
 @cache
@@ -116,8 +126,8 @@ def measured() -> dict[str, int]:
     commands = [each for each in product if "cli" in each.path.parts or "command" in each.path.stem]
     return {
         "core": sum(nodes(each.tree) for each in core),
-        "annexes": sum(nodes(each.tree) for each in product if each.is_annex),
-        "tests": sum(nodes(each.tree) for each in sources() if each.path.parts[0] == "tests"),
+        "annexes": sum(nodes(each.tree) for each in product if each.is_annex and not each.new_annex),
+        "tests": sum(nodes(each.tree) for each in sources() if each.path.parts[0] == "tests" and not each.new_annex),
         "scripts": sum(nodes(each.tree) for each in sources() if each.path.parts[0] == "scripts"),
         "modules of the core": len([each for each in core if each.path.name != "__init__.py"]),
         "late imports": sum(len({*late_imports(each.tree)}) for each in product),
@@ -130,6 +140,13 @@ def measured() -> dict[str, int]:
         "members of Algorithm": members(Algorithm),
         "hooks of Feature": members(Feature),
         "fields of Scenario": len(Scenario.model_fields),
+        **{f"annex {name}": sum(nodes(each.tree) for each in product if each.new_annex == name) for name in NEW_ANNEXES},
+        **{
+            f"tests of the annex {name}": sum(
+                nodes(each.tree) for each in sources() if each.path.parts[0] == "tests" and each.new_annex == name
+            )
+            for name in NEW_ANNEXES
+        },
     }
 
 

@@ -69,6 +69,7 @@ BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "mpi": ("coordinator judge", "coordinator.judge", "verify the history of other software"),
     "grading": ("coordinator check", "coordinator new"),
+    "lesson": ("coordinator export lesson",),
     "invariants": ("coordinator graph", "figures of a network"),
     "trees": ("coordinator new tree", "--trees"),
     "orders": ("certify --every-order", "run --order"),
