@@ -22,9 +22,9 @@ from emunode.algorithms.base import Algorithm
 from tests.helpers.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 349_623,  # words before flags, suggestions, one bar over all phases, heads of what differs, trees of a file
+    "core": 349_626,  # the lesson in the map, words before flags, suggestions, one bar, heads, trees of a file
     "annexes": 176_541,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
-    "tests": 354_242,  # every public name has an example, what 0.3.0 stored is verified, trees of a file are as built in
+    "tests": 354_355,  # rows of new annexes, every public name has an example, trees of a file
     "scripts": 43_073,
     "modules of the core": 492,
     "late imports": 30,
@@ -32,10 +32,12 @@ LIMITS: Final = {
     "members of Algorithm": 40,
     "hooks of Feature": 16,
     "fields of Scenario": 48,
-    "annex lesson": 0,
-    "tests of the annex lesson": 0,
+    "annex lesson": 1_547,
+    "tests of the annex lesson": 2_575,
 }
-"""The most of each; annexes that 0.3.0 does not have, and their tests, have rows of their own. The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
+"""The most of each; annexes that 0.3.0 does not have, and their tests, have rows of their own.
+
+The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
 ONE_CALL: Final = {"modules entered": 99, "functions entered": 652, "own modules imported": 339}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time.
@@ -140,7 +142,9 @@ def measured() -> dict[str, int]:
         "members of Algorithm": members(Algorithm),
         "hooks of Feature": members(Feature),
         "fields of Scenario": len(Scenario.model_fields),
-        **{f"annex {name}": sum(nodes(each.tree) for each in product if each.new_annex == name) for name in NEW_ANNEXES},
+        **{
+            f"annex {name}": sum(nodes(each.tree) for each in product if each.new_annex == name) for name in NEW_ANNEXES
+        },
         **{
             f"tests of the annex {name}": sum(
                 nodes(each.tree) for each in sources() if each.path.parts[0] == "tests" and each.new_annex == name

@@ -15,8 +15,8 @@ from coordinator.annexes.lesson.branches import lesson_of
 from coordinator.annexes.lesson.page import render
 from coordinator.history.journal import RECORD, Records, hash_of, sorting
 from coordinator.reports.data import read_run
-from tests.command_line import fields
-from tests.support import run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_scenario
 
 
 class Made:

@@ -12,8 +12,8 @@ from coordinator.reports.data import read_run
 from coordinator.reports.numbers import show
 from emunode.errors import ScenarioError
 from tests.annexes.lesson.lessons import Made
-from tests.command_line import fields
-from tests.support import run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_scenario
 
 SCENARIOS = [
     "star:3 broadcast edt redundancy=2",

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.annexes.lesson.lessons import data_of
-from tests.command_line import Call
+from tests.helpers.command_line import Call
 
 
 def test_export_writes_a_lesson(call: Call, tmp_path: Path) -> None:

@@ -10,15 +10,17 @@ from coordinator.annexes.lesson.page import picture_of, write_lesson
 from coordinator.reports.data import read_run
 from emunode.errors import ScenarioError
 from tests.annexes.lesson.lessons import Made
-from tests.command_line import fields
-from tests.support import run_scenario
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_scenario
 
 
 def test_the_page_is_one_file_without_addresses(lessons: Callable[[str], Made]) -> None:
     made = lessons("star:3 broadcast edt redundancy=2")
     text = made.page.read_text()
     assert "default-src 'none'" in text
-    assert not any(word in text.replace("http://www.w3.org/2000/svg", "") for word in ("http:", "https:", "<link rel=\"s"))
+    assert not any(
+        word in text.replace("http://www.w3.org/2000/svg", "") for word in ("http:", "https:", '<link rel="s')
+    )
     assert str(made.run) not in text
     assert len(text) < 60_000
 

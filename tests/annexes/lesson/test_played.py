@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from tests.annexes.lesson.lessons import Made
-from tests.browser import Browser
-from tests.command_line import fields
-from tests.support import run_scenario
+from tests.helpers.browser import Browser
+from tests.helpers.command_line import fields
+from tests.helpers.support import run_scenario
 
 pytestmark = pytest.mark.browser
 
@@ -52,6 +52,11 @@ def journal_of(scenario: str, *faults: str) -> pl.DataFrame:
     return run.journal.with_columns(pl.col("outcome").cast(pl.String)).collect()
 
 
+def last_step(journal: pl.DataFrame) -> int:
+    """Return the last step with a packet; 0 for none."""
+    return max(journal["step"].to_list(), default=0)
+
+
 def packets(journal: pl.DataFrame, step: int) -> tuple[int, int]:
     """Return the number of packets of a step that arrive, and of those that are lost."""
     rows = journal.filter(pl.col("step") == step).group_by("sender", "port").agg((pl.col("outcome") == "lost").all())
@@ -75,11 +80,11 @@ def test_every_crash_of_every_node_is_a_fresh_run(algorithm: str, opened: Callab
     scenario = f"star:3 broadcast {algorithm}"
     made = opened(scenario)
     whole = journal_of(scenario)
-    steps = int(whole["step"].max())  # type: ignore[arg-type]
+    steps = last_step(whole)
     for rank, label in enumerate(made.lesson.finished.plan.topology.label(rank) for rank in range(6)):
         for before in range(1, steps + 1):
             journal = journal_of(scenario, f"crash:{label}@{before}")
-            last = max(journal["step"].max() or 0, before - 1)  # type: ignore[type-var]
+            last = max(last_step(journal), before - 1)
             due = {*range(1, 6)} - {rank}
             page.evaluate("lesson.again(); lesson.selected = null")
             for step in range(1, before):
@@ -182,9 +187,13 @@ def test_keys_are_left_to_fields_and_buttons(opened: Callable[[str], Made], page
 def test_packets_move_before_they_arrive(opened: Callable[[str], Made], page: Browser) -> None:
     opened("star:3 broadcast greedy-tree")
     page.prefer(prefers_color_scheme="light", prefers_reduced_motion="no-preference")
-    page.evaluate("lesson.forward(); lesson.drawing.svg.dataset.moved = document.querySelectorAll('#dots circle').length")
+    page.evaluate(
+        "lesson.forward(); lesson.drawing.svg.dataset.moved = document.querySelectorAll('#dots circle').length"
+    )
     page.wait_until("!('moving' in lesson.drawing.svg.dataset)")
-    assert page.evaluate("lesson.drawing.svg.dataset.moved") == str(packets(journal_of("star:3 broadcast greedy-tree"), 1)[0])
+    assert page.evaluate("lesson.drawing.svg.dataset.moved") == str(
+        packets(journal_of("star:3 broadcast greedy-tree"), 1)[0]
+    )
     assert page.evaluate("document.querySelectorAll('#dots circle').length") == 0
     assert {at for at, fill in enumerate(seen(page)["fills"]) if fill != EMPTY} == holders(
         journal_of("star:3 broadcast greedy-tree"), 1
