@@ -39,12 +39,12 @@ LIMITS: Final = {
 
 The goals are lower: a core of 325,000, tests of 325,000, scripts of 38,000, 470 modules, 30 late
 imports, functions of 40 lines, 40 members, 16 hooks and 34 fields."""
-ONE_CALL: Final = {"modules entered": 99, "functions entered": 652, "own modules imported": 339}
+ONE_CALL: Final = {"modules entered": 99, "functions entered": 652, "own modules imported": 340}
 """The most that `network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])` enters, the second time.
 99 modules and not 98: the traits of an algorithm are a record in a module of their own.
 652 functions and not 643: the losses come from the pass over the schedule that all others use, in small functions.
 338 modules and not 309: networks of hosts, the loop for them and the pages stand at the top of what uses them, not in
-functions. 339: `--trees` is an option of an annex."""
+functions. 339: `--trees` is an option of an annex. 340: the annex lesson."""
 FOLDERS: Final = ("emunode", "coordinator", "scripts", "tests")
 NEW_ANNEXES: Final = ("lesson",)
 """The annexes that 0.3.0 does not have."""

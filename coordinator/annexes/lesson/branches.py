@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Branch:
+class FaultBranch:
     """A run with one more fault, and its differences from the run without."""
 
     place: int
@@ -64,7 +64,7 @@ class Lesson:
     finished: MemoryRun
     records: Records
     places: Sequence[Place]
-    branches: Sequence[Branch]
+    branches: Sequence[FaultBranch]
     refused: Mapping[str, str]
     """The faults that the run cannot have, each with the reason."""
 
@@ -93,7 +93,7 @@ def lesson_of(data: RunData) -> Lesson:
             begins = [int(records["step"][row]) for row, _ in changes] + [row[FIELDS.index("step")] for row in added]
             if min(begins, default=step) < step:
                 raise RunError(f"the branch with {place.at(step)} differs from the run in step {min(begins)} already")
-            branches.append(Branch(number, step, branch, changes, added))
+            branches.append(FaultBranch(number, step, branch, changes, added))
     return Lesson(finished, records, places, branches, refused)
 
 

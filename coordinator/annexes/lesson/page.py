@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from coordinator.annexes.lesson.branches import FIELDS, Branch, Lesson, Row, last_step, lesson_of, rows_of
+from coordinator.annexes.lesson.branches import FIELDS, FaultBranch, Lesson, Row, last_step, lesson_of, rows_of
 from coordinator.execution.sinks import MemoryRun
 from coordinator.history.stored.writing import replace_file
 from coordinator.reports.data import RunData
@@ -144,7 +144,7 @@ def _fault_record(fault: Fault, topology: Topology) -> list[object]:
     return [fault.text, fault.step, fault.rank if isinstance(fault, NodeFault) else None, None]
 
 
-def _branch_record(branch: Branch) -> dict[str, object]:
+def _branch_record(branch: FaultBranch) -> dict[str, object]:
     """Return a branch with its changes as distances from one row to the next, which are small numbers."""
     numbers = [-1, *(number for number, _ in branch.changes)]
     gaps = [after - before for before, after in pairwise(numbers)]
