@@ -25,12 +25,12 @@ REMOVED: Final = -1
 """In place of an outcome: the branch does not have this row of the run."""
 FIELDS: Final = [name for name in RECORD.names or () if name != "outcome"] + ["outcome"]
 
-Row = tuple[int, ...]
+JournalRow = tuple[int, ...]
 """A row of a journal with the values of `FIELDS`."""
 
 
 @dataclass(frozen=True)
-class Place:
+class BreakablePlace:
     """A node that may crash, or a link that may be cut."""
 
     fault: str
@@ -53,7 +53,7 @@ class FaultBranch:
     finished: MemoryRun
     changes: Sequence[tuple[int, int]]
     """Rows of the run that differ: the number of each, ascending, and its outcome, or REMOVED."""
-    added: Sequence[Row]
+    added: Sequence[JournalRow]
     """Rows that only the branch has."""
 
 
@@ -63,7 +63,7 @@ class Lesson:
 
     finished: MemoryRun
     records: Records
-    places: Sequence[Place]
+    places: Sequence[BreakablePlace]
     branches: Sequence[FaultBranch]
     refused: Mapping[str, str]
     """The faults that the run cannot have, each with the reason."""
@@ -102,11 +102,11 @@ def branched(scenario: Scenario, fault: str) -> MemoryRun:
     return run(make_plan(scenario.model_copy(update={"fault": (*scenario.fault, fault)})), MemorySink())
 
 
-def places_of(topology: Topology) -> list[Place]:
+def places_of(topology: Topology) -> list[BreakablePlace]:
     """Return every node and every link of a network."""
     label = topology.label
-    nodes = [Place(f"crash:{label(rank)}", rank) for rank in topology.ranks()]
-    links = [Place(f"down:{label(rank)}~{label(peer)}", rank, peer) for rank, _, peer, _ in topology.links()]
+    nodes = [BreakablePlace(f"crash:{label(rank)}", rank) for rank in topology.ranks()]
+    links = [BreakablePlace(f"down:{label(rank)}~{label(peer)}", rank, peer) for rank, _, peer, _ in topology.links()]
     return nodes + links
 
 
@@ -115,7 +115,9 @@ def last_step(records: Records) -> Step:
     return int(records["step"].max(initial=0))
 
 
-def differences(index: Mapping[Any, tuple[int, int]], records: Records) -> tuple[list[tuple[int, int]], list[Row]]:
+def differences(
+    index: Mapping[Any, tuple[int, int]], records: Records
+) -> tuple[list[tuple[int, int]], list[JournalRow]]:
     """Return the changes and the added rows that turn an indexed journal into `records`."""
     other = _index(records)
     changes = [
@@ -131,7 +133,7 @@ def _index(records: Records) -> dict[Any, tuple[int, int]]:
 
     Equal rows are numbered: a link may carry the same segment twice.
     """
-    seen: Counter[Row] = Counter()
+    seen: Counter[JournalRow] = Counter()
     index = {}
     for number, (*fields, outcome) in enumerate(rows_of(records)):
         row = tuple(fields)
@@ -140,7 +142,7 @@ def _index(records: Records) -> dict[Any, tuple[int, int]]:
     return index
 
 
-def rows_of(records: Records) -> Iterator[Row]:
+def rows_of(records: Records) -> Iterator[JournalRow]:
     """Yield the rows of a journal as plain numbers."""
     yield from records[FIELDS].tolist()
 

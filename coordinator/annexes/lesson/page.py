@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from coordinator.annexes.lesson.branches import FIELDS, FaultBranch, Lesson, Row, last_step, lesson_of, rows_of
+from coordinator.annexes.lesson.branches import FIELDS, FaultBranch, JournalRow, Lesson, last_step, lesson_of, rows_of
 from coordinator.execution.sinks import MemoryRun
 from coordinator.history.stored.writing import replace_file
 from coordinator.reports.data import RunData
@@ -158,6 +158,6 @@ def _branch_record(branch: FaultBranch) -> dict[str, object]:
     }
 
 
-def _columns(rows: Sequence[Row]) -> list[list[int]]:
+def _columns(rows: Sequence[JournalRow]) -> list[list[int]]:
     """Return rows as columns, which pack into fewer bytes; none for no rows."""
     return [list(column) for column in zip(*rows, strict=True)]
