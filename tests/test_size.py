@@ -22,9 +22,10 @@ from emunode.algorithms.base import Algorithm
 from tests.helpers.command_line import ROOT
 
 LIMITS: Final = {
-    "core": 349_626,  # the lesson in the map, words before flags, suggestions, one bar, heads, trees of a file
+    # Words before flags, suggestions, one bar, heads, trees of a file; the page looks at arrivals before they are read.
+    "core": 350_495,
     "annexes": 176_541,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
-    "tests": 354_355,  # rows of new annexes, every public name has an example, trees of a file
+    "tests": 355_111,  # rows of new annexes, every public name has an example, trees of a file
     "scripts": 43_073,
     "modules of the core": 492,
     "late imports": 30,

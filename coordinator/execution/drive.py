@@ -13,7 +13,7 @@ import trio
 from coordinator.execution.event_loop import RunLoop
 from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
-from coordinator.networks.base import Network, Progress, StepResult
+from coordinator.networks.base import Network, Progress, StepResult, UnreadArrivals
 from coordinator.networks.timed import Timed, predict
 from coordinator.planning.plan import Plan
 from coordinator.results.reasons import INTERRUPTED, STEP_LIMIT
@@ -67,9 +67,9 @@ class Steering(Protocol):
         later.
         """
 
-    def after_step(self, step: Step, result: StepResult) -> bool:
-        """Take note of the result of `step`; return whether it was the last step. No fault is added after the last
-        step.
+    def after_step(self, step: Step, result: StepResult, arrivals: UnreadArrivals) -> bool:
+        """Take note of the result of `step`, and of what has arrived in it; return whether it was the last step. No fault
+        is added after the last step.
         """
 
     def end(self) -> None:
@@ -207,7 +207,11 @@ async def take_steps(
         execution.altered_copies += result.altered_copies
         execution.steps = step
         progress("steps", step, 0)
-        if is_last(plan, step, result) if steering is None else steering.after_step(step, result):
+        if steering is None:
+            over = is_last(plan, step, result)
+        else:
+            over = steering.after_step(step, result, await network.look(step))
+        if over:
             return
     execution.undecided = f"{STEP_LIMIT} {limit} was reached"
 

@@ -22,7 +22,7 @@ from emunode.terminal import plural
 
 LOG: Final = "log.jsonl"
 DECIMAL: Final = re.compile(r"\d+\.\d+")
-NAMED: Final = re.compile(r'<p class="quiet">Run (.*)\. <code>')
+NAMED: Final = re.compile(r'<p class="quiet">Run (.*?)\.(?: The command|</p>)')
 SHIFT: Final = 0.02
 """How far coordinates and shares may differ that libraries of another version have computed: two digits are written."""
 

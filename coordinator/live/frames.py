@@ -1,7 +1,8 @@
 """The history of a run as pages show it: one frame per step, with the marks of links and nodes in that step.
 
-A frame of step t is complete when step t + 1 has run, since nodes read the packets of step t then. Frames are kept as
-JSON, up to `HISTORY_BYTES`; the oldest ones are then folded into the initial counts of the history.
+A frame of step t is complete when step t has run: what has arrived in it is looked at then, and nodes read just that in step
+t + 1. A node that hangs reads when it runs again, and is in the frame of that step. Frames are kept as JSON, up to
+`HISTORY_BYTES`; the oldest ones are then folded into the initial counts of the history.
 """
 
 import json
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from coordinator.features.journals.rows import data_records
 from coordinator.history.journal import RECORD, table
+from coordinator.networks.base import UnreadArrivals
 from coordinator.planning.plan import Plan
 from coordinator.reports.scene.nodes import GIVING
 from coordinator.reports.scene.packets import NO_MARKS, SENT, framed, marks_of, packets_of, withheld_links
@@ -106,7 +108,10 @@ class Frames:
         # In all-to-all collectives nothing is due from a faulty node.
         silent = silent_sources(plan)
         self._due = ~pl.col("origin").is_in(silent) if silent else None
-        self._pending = np.empty(0, RECORD)
+        self._read: CountArray = np.empty(0, dtype=np.int64)
+        """The ranks whose arrivals in the newest step are known."""
+        self._newest = np.empty(0, RECORD)
+        """What has arrived in the newest step; the next step reports it again, as it was read."""
         self._waiting: list[tuple[Step, np.ndarray]] = []
         """Complete steps that are not counted yet."""
         self._waiting_bytes = 0
@@ -117,29 +122,54 @@ class Frames:
         self._rows: list[np.ndarray] | None = []
         self._row_bytes = 0
         self._altered: list[AlteredCopy] = []
+        """Altered copies of steps that wait."""
+        self._copies: list[AlteredCopy] = []
+        """Altered copies that were read so far."""
+        self._newest_copies: Sequence[AlteredCopy] = ()
+        self._steps: Step = 0
+        """The step of the newest frame."""
         self._closings = 0
         """Entries after the last frame: 1 if votes were open until the end."""
         # With one copy of each segment, votes are counted from the first altered copy on: until then all are right.
         self._box = BallotBox(plan) if plan.spec.redundancy > 1 or self._giving else None
 
-    def add(self, rows: Sequence[bytes | bytearray], step: Step, altered: Sequence[AlteredCopy] = ()) -> None:
-        """Take the rows that were reported when `step` had run; the frame of the step before is complete with them.
+    def add(
+        self,
+        step: Step,
+        rows: Sequence[bytes | bytearray],
+        arrivals: UnreadArrivals,
+        altered: Sequence[AlteredCopy] = (),
+        *,
+        after: bool = False,
+    ) -> None:
+        """Append the frame of `step`, which has run: its own rows among `rows`, and its `arrivals`.
 
-        `altered` are the altered copies among them.
+        `altered` are the altered copies that were read in it. A step `after` the last one that sends something has no frame.
         """
-        records = np.concatenate([self._pending, *(np.frombuffer(bytes(block), RECORD) for block in rows)])
+        reported, newest = _records(rows), _records(arrivals.rows)
+        late = reported[(reported["step"] < step) & ~np.isin(reported["receiver"], self._read)]
+        shown = np.concatenate([late, reported[reported["step"] == step], newest])
+        # Packets to a node that hung are seen now.
+        shown["step"] = step
+        self._read = np.unique(newest["receiver"])
         with self._lock:
-            self._altered += altered
-        complete = records["step"] < step
-        self._pending = records[~complete]
-        if step > 1:
-            self._append(step - 1, records[complete])
+            self._altered += [(step, *copy[1:]) for copy in altered if copy[1] in late["receiver"]]
+            self._altered += arrivals.altered_copies
+            self._copies += altered
+            self._newest, self._newest_copies = newest, arrivals.altered_copies
+            if self._rows is not None:
+                self._row_bytes += reported.nbytes
+                self._rows.append(reported)
+                if self._row_bytes > MEASURED_BYTES:
+                    self._rows = None
+            if len(shown) or not after:
+                for each in range(self._steps + 1, step):
+                    self._append(each, shown[:0])
+                self._append(step, shown)
+                self._steps = step
 
     def finish(self, step: Step) -> None:
-        """Append the frame of the last step if it has rows (losses); open votes end as they stand."""
-        if len(self._pending):
-            self._append(step, self._pending)
-            self._pending = self._pending[:0]
+        """Let open votes end as they stand after the last step."""
         self._count_waiting()
         closed = None if self._box is None else self._box.close()
         if closed is not None and len(closed):
@@ -175,24 +205,19 @@ class Frames:
                     break
             return first, texts
 
-    def journal(self) -> np.ndarray | None:
-        """Return the journal rows of all frames; None if they became too many."""
+    def journal(self) -> tuple[np.ndarray | None, Sequence[AlteredCopy]]:
+        """Return the journal rows so far, None if they became too many, and the altered copies."""
         with self._lock:
-            return None if self._rows is None else np.concatenate([np.empty(0, RECORD), *self._rows])
+            rows = None if self._rows is None else np.concatenate([self._newest, *self._rows])
+            return rows, [*self._copies, *self._newest_copies]
 
     # --- one frame -------------------------------------------------------------------------------------------------
 
     def _append(self, step: Step, records: np.ndarray) -> None:
-        with self._lock:
-            if self._rows is not None:
-                self._row_bytes += records.nbytes
-                self._rows.append(records)
-                if self._row_bytes > MEASURED_BYTES:
-                    self._rows = None
-            self._waiting.append((step, records))
-            self._waiting_bytes += records.nbytes
-            if self._waiting_bytes > BATCH_BYTES:
-                self._count_waiting()
+        self._waiting.append((step, records))
+        self._waiting_bytes += records.nbytes
+        if self._waiting_bytes > BATCH_BYTES:
+            self._count_waiting()
 
     def _count_waiting(self) -> None:
         """Make the frames of all steps that wait."""
@@ -253,8 +278,8 @@ class Frames:
             self._box = None
         elif self._box is None and altered:
             self._box = BallotBox(self._plan)
-            earlier = np.concatenate([np.empty(0, RECORD), *self._rows[: -len(steps)]])
-            self._box.add(table(data_records(self._plan, earlier)), ())
+            earlier = np.concatenate([np.empty(0, RECORD), *self._rows])
+            self._box.add(table(data_records(self._plan, earlier[earlier["step"] < steps[0]])), ())
         if self._box is None:
             return [(None, None)] * len(steps)
         first = np.array(steps) - 1
@@ -262,6 +287,11 @@ class Frames:
         self._altered = []
         counts = _by_frame(heard, ("rank", "count"), first), _by_frame(settled, ("rank", "state", "count"), first)
         return list(zip(*counts, strict=True))
+
+
+def _records(blocks: Sequence[bytes | bytearray]) -> np.ndarray:
+    """Return packed rows as records that can be changed."""
+    return np.frombuffer(bytearray().join(blocks), RECORD)
 
 
 def _by_frame(marks: pl.DataFrame, columns: Sequence[str], frames: NDArray[np.int64]) -> list[list[int]]:

@@ -101,6 +101,7 @@ def status_of(status: Status) -> dict[str, object]:
         "rate": status.rate,
         "undoable": status.undoable,
         "over": status.over,
+        "steps": status.steps,
         "faults": faults,
         "specs": list(status.plan.scenario.fault),
         "command": status.command,

@@ -8,7 +8,7 @@ import hmac
 import json
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from typing import Any, Final
@@ -33,9 +33,8 @@ from coordinator.live.http import (
 from coordinator.live.opening import ADDRESS
 from coordinator.live.picture import node_of, picture_of, status_of
 from coordinator.live.session import WatchState
-from coordinator.live.theory import Prediction, Predictor, measure_so_far
+from coordinator.live.theory import Prediction, Predictor, measure_so_far, steps_of
 from coordinator.reports.theme import colour_variables
-from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import ScenarioError
 from emunode.model import Step
 
@@ -65,8 +64,6 @@ class WatchedRun:
     frames: Frames
     branch_step: Step | None = None
     """The last step that a branch shares with the run before."""
-    altered_copies: list[AlteredCopy] = field(default_factory=list)
-    """Altered copies that arrived so far."""
     result: dict[str, Any] | None = None
     """How the run ended, if another run follows."""
 
@@ -128,13 +125,16 @@ class Server:
 
     async def _predict(self) -> None:
         """Keep the claims up to date, at once for new faults."""
-        predictor, faults = Predictor(), None
+        predictor, known = Predictor(), None
         while True:
-            changed, plan = self._changed, self._session.plan
-            if plan.scenario.fault == faults:
+            changed, session = self._changed, self._session
+            plan = session.plan
+            if (session, plan.scenario.fault) == known:
                 await changed.wait()
                 continue
-            faults = plan.scenario.fault
+            known = session, plan.scenario.fault
+            session.expect(plan.scenario.fault, await trio.to_thread.run_sync(steps_of, plan, abandon_on_cancel=True))
+            self._requested()
             self._prediction = await trio.to_thread.run_sync(predictor.predict, plan, abandon_on_cancel=True)
             self._compare()
 
@@ -149,7 +149,7 @@ class Server:
                 await changed.wait()
                 continue
             known = watched, count, plan.scenario.fault
-            arguments = plan, watched.frames.journal(), list(watched.altered_copies)
+            arguments = plan, *watched.frames.journal()
             self._metrics = await trio.to_thread.run_sync(measure_so_far, *arguments, abandon_on_cancel=True)
             self._measured = count
             self._compare()

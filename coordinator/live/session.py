@@ -5,7 +5,7 @@ holds its lock, so that a fault is either accepted for the next step before that
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,6 +43,8 @@ class Status:
     """Whether the last added fault is not in force yet."""
     over: bool
     """Whether no step follows."""
+    steps: Step | None = None
+    """The steps that the run will have with the faults so far, if that is known."""
 
     @property
     def command(self) -> str:
@@ -72,6 +74,10 @@ class WatchState:
         self._branch: Step | None = None
         self._end: str | None = None
         self._over = False
+        self._asked = False
+        """Whether a page has let a step begin."""
+        self._expected: tuple[Sequence[str], Step | None] = ((), None)
+        """Some faults, and the last step in which something is sent with them."""
 
     def status(self) -> Status:
         """Return the present state."""
@@ -79,8 +85,15 @@ class WatchState:
             undoable = bool(self._added) and self._added[-1][0] == self._next_step
             running = self._left != 0
             return Status(
-                self._version, self._plan, self._next_step, running, self._rate, undoable and not self._over, self._over
-            )
+                self._version, self._plan, self._next_step, running, self._rate, undoable and not self._over, self._over,
+                self._steps,
+            )  # fmt: skip
+
+    @property
+    def _steps(self) -> Step | None:
+        """The steps of the run with its present faults, if that is known."""
+        faults, steps = self._expected
+        return steps if faults == self._plan.scenario.fault else None
 
     # --- the run ---------------------------------------------------------------------------------------------------
 
@@ -103,9 +116,26 @@ class WatchState:
             return self._branch
 
     def ready(self) -> tuple[bool, float]:
-        """Return whether the next step may begin, and how many seconds after the beginning of the last step."""
+        """Return whether the next step may begin, and how many seconds after the beginning of the last step.
+
+        After the last step that sends something nobody has to ask for the rest: arrivals are read, and the run is over.
+        """
         with self._lock:
+            steps = self._steps
+            if self._asked and steps is not None and self._next_step > steps:
+                return True, 0.0
             return self._left != 0, 1 / self._rate if self._rate and not self._at_once else 0.0
+
+    def is_past(self, step: Step) -> bool:
+        """Return whether it is known that nothing is sent in `step` and later."""
+        with self._lock:
+            return self._steps is not None and step > self._steps
+
+    def expect(self, faults: Sequence[str], steps: Step | None) -> None:
+        """Take note of the last step in which something is sent under these faults."""
+        with self._lock:
+            self._expected = faults, steps
+            self._version += 1
 
     def begin(self, step: Step) -> None:
         """Begin `step`: from now on, added faults take effect in the next step."""
@@ -147,6 +177,7 @@ class WatchState:
                 raise ScenarioError("do", what, "the run is over")
             if self._branch is not None and what != "end":
                 raise ScenarioError("do", what, "the run goes on to its end, and then its branch begins")
+            self._asked |= what in ("step", "run")
             match what:
                 case "step":
                     self._left, self._at_once = _whole("steps", request.get("steps", 1), MOST_STEPS), True
@@ -165,7 +196,7 @@ class WatchState:
                     if not self._may_branch:
                         raise ScenarioError("do", what, "this page has as many branches as it can show")
                     # The run goes on to its end, so that there are two histories to compare.
-                    self._branch = _whole("step", request.get("step"), max(0, self._next_step - 2), least=0)
+                    self._branch = _whole("step", request.get("step"), self._next_step - 1, least=0)
                     self._left, self._rate, self._at_once = None, 0.0, True
                 case "end":
                     self._end = "it was ended from its page before its last step"

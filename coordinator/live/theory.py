@@ -4,22 +4,27 @@ Both are computed in threads of the server, with an algorithm of their own, so t
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from coordinator.features.base import Metric
-from coordinator.history.journal import sorted_records, table
+from coordinator.history.journal import RECORD, sorted_records, table
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import broken_root, claims_of
 from coordinator.results.metrics import measure
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import make_algorithm
+from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError
+from emunode.model import Step
 
+MOST_HOPS: Final = 1_000_000
+"""Most hops of a run in memory that finds out how many steps a run will have: a few seconds."""
 VOTED: Final = {"delivery_ratio", "elected_none", "elected_right", "elected_wrong", "intact_deliveries"}
 """Metrics that are known when every vote is settled."""
 
@@ -67,6 +72,25 @@ class Predictor:
             )
         except EmulatorError as error:
             return Prediction(own.scenario.fault, (), f"no prediction: {error}")
+
+
+def steps_of(plan: Plan) -> Step | None:
+    """Return the last step of the run in which something is sent, by a run in memory; None if it has too many hops.
+
+    A program that plays ranks is not started for that.
+    """
+    if plan.spec.program:
+        return None
+    engine, hops, last = MemoryEngine(make_algorithm(plan.topology, plan.spec)), 0, 0
+    with suppress(EmulatorError):
+        for step in range(1, plan.scenario.step_limit + 2):
+            rows = np.frombuffer(engine.step(step, plan.faults_at(step)), RECORD)
+            last, hops = max(last, int(rows["step"].max(initial=0))), hops + len(rows)
+            if plan.is_over(step, engine.busy):
+                return last
+            if hops > MOST_HOPS:
+                break
+    return None
 
 
 def measure_so_far(

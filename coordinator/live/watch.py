@@ -23,7 +23,7 @@ from coordinator.live.loop_thread import LoopThread
 from coordinator.live.opening import ADDRESS, WATCH_SECONDS
 from coordinator.live.server import FLUSH_SECONDS, Server, WatchedRun
 from coordinator.live.session import WatchState
-from coordinator.networks.base import StepResult
+from coordinator.networks.base import StepResult, UnreadArrivals
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import verdict_note
 from coordinator.results.reasons import unjudged_word
@@ -176,11 +176,10 @@ class Watch:
         if self._requested is not None:
             self._requested.set()
 
-    def after_step(self, step: Step, result: StepResult) -> bool:
+    def after_step(self, step: Step, result: StepResult, arrivals: UnreadArrivals) -> bool:
         """Record the effects of `step`; return whether it was the last step."""
-        self._frames.add(result.rows, step, result.altered_copies)
         over = self._session.after(step, result)
-        self._runs[-1].altered_copies += result.altered_copies
+        self._frames.add(step, result.rows, arrivals, result.altered_copies, after=over or self._session.is_past(step))
         self._thread.call(self._server.changed)
         return over
 

@@ -34,6 +34,13 @@ class StepResult(NamedTuple):
     """Altered copies that arrived in the step before, where copies are voted on."""
 
 
+class UnreadArrivals(NamedTuple):
+    """What has arrived in a step, before ranks read it."""
+
+    rows: Sequence[bytes | bytearray] = ()
+    altered_copies: Sequence[AlteredCopy] = ()
+
+
 class Network(Protocol):
     """A network of nodes that can be brought up, stepped and taken down, once each."""
 
@@ -46,6 +53,9 @@ class Network(Protocol):
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         """Put `faults` into force and run the step of every rank with work; RunError if the step cannot end."""
+
+    async def look(self, step: Step) -> UnreadArrivals:
+        """Return what ranks will read of the packets of the `step` that has just run; nothing changes."""
 
     async def results(self) -> list[KeptResult]:
         """Return the results of all ranks that run, after the last step; RunError if a host does not answer."""
@@ -89,6 +99,11 @@ class MemoryNetwork:
             if not complete:
                 engine.abandon()
         return StepResult([rows], engine.busy, engine.take_altered_copies())
+
+    async def look(self, step: Step) -> UnreadArrivals:
+        assert self._engine is not None, "the network is not open"
+        rows, altered_copies = await self._call(self._engine.look, step)
+        return UnreadArrivals([rows], altered_copies)
 
     async def results(self) -> list[KeptResult]:
         return list(results_of(self._plan.algorithm))

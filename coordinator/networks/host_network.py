@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from coordinator.networks.admission import Admission, ConnectedHost
-from coordinator.networks.base import Progress, StepResult
+from coordinator.networks.base import Progress, StepResult, UnreadArrivals
 from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.control_tree import TREE_HOSTS, TreeBuilder
 from coordinator.networks.launchers.base import Launch
@@ -97,6 +97,9 @@ class HostNetwork:
         # Processes are killed or stopped before the step when their ranks fail.
         await self._faults.before_step(step, faults)
         return await self.barrier.step(step, faults, everyone=self._faults.concern_all(step, faults))
+
+    async def look(self, step: Step) -> UnreadArrivals:
+        return await self.barrier.look(step)
 
     async def results(self) -> list[KeptResult]:
         asked = self._channel.active

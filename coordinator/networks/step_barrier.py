@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from coordinator.networks.admission import ConnectedHost
-from coordinator.networks.base import StepResult
+from coordinator.networks.base import StepResult, UnreadArrivals
 from coordinator.networks.control_channel import ControlChannel
 from coordinator.networks.control_tree import TREE_ORDERS
 from coordinator.networks.messages import (
@@ -119,9 +119,25 @@ class StepBarrier:
             explain=lambda: self._missing(step),
             on_half_time=self._ask_who_is_here,
         )
+        rows, altered_copies = self._take_rows()
+        return StepResult(rows, self.busy, altered_copies)
+
+    async def look(self, step: Step) -> UnreadArrivals:
+        """Return what has arrived in a step that has ended, before hosts read it; a host that is stopped is left out."""
+        asked = [self._channel.hosts[index] for index in sorted(self._receivers)]
+        asked = [host for host in asked if host.active]
+        self._here.clear()
+        self._channel.send_to_all(asked, "look", step)
+        await self._channel.wait_until(
+            lambda: self._here.issuperset(host.index for host in asked), f"the arrivals of step {step}"
+        )
+        return UnreadArrivals(*self._take_rows())
+
+    def _take_rows(self) -> tuple[list[bytes], list[AlteredCopy]]:
+        """Return the rows and altered copies that have come in."""
         rows, self.rows = self.rows, []
         altered_copies, self.altered_copies = self.altered_copies, []
-        return StepResult(rows, self.busy, altered_copies)
+        return rows, altered_copies
 
     def begin(self, step: Step, faults: Sequence[Fault], *, everyone: bool = False) -> Sequence[ConnectedHost]:
         """Order a step of the active hosts with work, or of all active hosts; return these hosts."""

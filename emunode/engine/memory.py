@@ -89,6 +89,10 @@ class MemoryEngine:
         self._run_all(step, sorted(waking), arrived)
         return runner.rows
 
+    def look(self, step: Step) -> tuple[bytearray, list[AlteredCopy]]:
+        """Return the rows and altered copies of the packets that `step` has sent, before they are read."""
+        return self._runner.look(step, self._arrived, self._other_ends, lambda rank: rank * self._degree)
+
     def _run_all(self, step: Step, ranks: Sequence[Rank], arrived: Mapping[Rank, list[PortPacket]]) -> None:
         """Run one step of these ranks and send their packets."""
         filtered = self._faults.needs_filter

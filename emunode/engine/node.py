@@ -60,12 +60,12 @@ class Node:
         "_own",
         "_ports",
         "_rule",
-        "_seen",
         "_sent",
         "_unchecked",
         "due",
         "queueing",
         "rank",
+        "seen",
     )
 
     def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
@@ -73,8 +73,7 @@ class Node:
         self.queueing = False
         self._algorithm = algorithm
         self._ports = _as_set(algorithm.topology.ports(rank))
-        # A switch owns no data: segments for all ranks are not for it, and no target equals None.
-        self._everyone = None if algorithm.topology.is_switch(rank) else ALL_RANKS
+        self._everyone = everyone_at(algorithm, rank)
         self._rule = rule
         self._content = algorithm.content
         try:
@@ -86,9 +85,10 @@ class Node:
         except Exception as error:
             raise failure(algorithm, rank, 1, error) from error
         self._agenda: dict[Step, Leaving] = {}
-        # By origin, an integer with a bit for each segment: a set of (origin, segment) would take about a hundred bytes
-        # for each segment, at every node.
-        self._seen: dict[Rank, int] = {}
+        # An integer with a bit for each segment: a set of (origin, segment) would take about a hundred bytes for each
+        # segment, at every node.
+        self.seen: dict[Rank, int] = {}
+        """By origin, the segments that have arrived."""
         # Of the last step only: receipts of step t are checked when step t + 1 begins, before anything of it is sent.
         self._sent: tuple[Step, list[Port]] = (0, [])
         spec = algorithm.spec
@@ -285,31 +285,9 @@ class Node:
                 f"ports {received}, which {spec.port_model} over {spec.duplex}-duplex links does not allow"
             )
 
-    def _read(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
+    def _read(self, inbox: Sequence[PortPacket], hops: list[Hop]) -> None:
         """Classify every arrival, by ascending port."""
-        # Hot path, once per segment. `seen` holds a bit per segment index for each origin.
-        rank, content, seen, everyone = self.rank, self._content, self._seen, self._everyone
-        for port, segments in inbox:
-            for segment in segments:
-                origin, target, _, index, payload = segment
-                right = content(origin, target, index)
-                # None means that the right content is not known yet, so the arrival is not judged.
-                if payload != right and right is not None:
-                    outcome = CORRUPT
-                elif target != rank and target != everyone:  # noqa: PLR1714  # half the cost of a membership test
-                    outcome = RELAY
-                else:
-                    # A rank may receive a partial result and a finished one of the same origin and number. They differ
-                    # in having a target; `~` maps the origins of segments with one to negative keys: no rank has these.
-                    place = origin if target < 0 else ~origin
-                    had = seen.get(place, 0)
-                    # A rank that receives its own message back has had it all along.
-                    if had >> index & 1 or origin == rank:
-                        outcome = DUPLICATE
-                    else:
-                        seen[place] = had | 1 << index
-                        outcome = FIRST
-                hops.append((port, outcome, segment))  # type: ignore[arg-type]  # a plain tuple, made three times as fast
+        classify(inbox, self.rank, self._content, self._everyone, self.seen, hops)
 
     def _naming_failures(self, step: Step) -> "NamedFailures":
         """Make a RuleError with rank and step of an exception in the algorithm's code."""
@@ -342,6 +320,45 @@ def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> R
     ours = [frame for frame in frames if frame.filename in files] or frames  # the line that called, not a library's
     where = f"line {ours[-1].lineno} of {ours[-1].filename}"
     return RuleError(f"{algorithm.name} at rank {rank}, step {step}, {where}: {type(error).__name__}: {error}")
+
+
+def everyone_at(algorithm: Algorithm, rank: Rank) -> Rank | None:
+    """Return the target of segments for all ranks, as far as a rank is one of them."""
+    # A switch owns no data: segments for all ranks are not for it, and no target equals None.
+    return None if algorithm.topology.is_switch(rank) else ALL_RANKS
+
+
+def classify(
+    inbox: Sequence[PortPacket],
+    rank: Rank,
+    content: Callable[[Rank, Rank, int], bytes | None],
+    everyone: Rank | None,
+    seen: dict[Rank, int],
+    hops: list[Hop],
+) -> None:
+    """Append the hops of arrivals at a rank that has `seen` segments, and note what it sees."""
+    # Hot path, once per segment. `seen` holds a bit per segment index for each origin.
+    for port, segments in inbox:
+        for segment in segments:
+            origin, target, _, index, payload = segment
+            right = content(origin, target, index)
+            # None means that the right content is not known yet, so the arrival is not judged.
+            if payload != right and right is not None:
+                outcome = CORRUPT
+            elif target != rank and target != everyone:  # noqa: PLR1714  # half the cost of a membership test
+                outcome = RELAY
+            else:
+                # A rank may receive a partial result and a finished one of the same origin and number. They differ
+                # in having a target; `~` maps the origins of segments with one to negative keys: no rank has these.
+                place = origin if target < 0 else ~origin
+                had = seen.get(place, 0)
+                # A rank that receives its own message back has had it all along.
+                if had >> index & 1 or origin == rank:
+                    outcome = DUPLICATE
+                else:
+                    seen[place] = had | 1 << index
+                    outcome = FIRST
+            hops.append((port, outcome, segment))  # type: ignore[arg-type]  # a plain tuple, made three times as fast
 
 
 def make_segment(segment: Segment | Callable[[], Segment]) -> Segment:

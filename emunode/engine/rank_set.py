@@ -11,13 +11,13 @@ from hashlib import blake2b
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.engine.known_paths import faults_by_steps
-from emunode.engine.node import Node, failure
+from emunode.engine.node import Node, classify, everyone_at, failure, port_of
 from emunode.engine.protocol_node import ProtocolNode
 from emunode.engine.survivor_node import make_node
 from emunode.errors import RuleError
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.kinds import FOREVER, Fault, NodeFault
-from emunode.model import ALL_RANKS, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
+from emunode.model import AGAIN_TREE, ALL_RANKS, FaultKnowledge, Hop, HopOutcome, Port, PortPacket, Rank, Step
 from emunode.protocols.registry import make_protocol
 
 AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
@@ -158,6 +158,21 @@ class RankSet:
         # Sends that fall into the hang are skipped, not made up for.
         node.resume(until + 1)
         return node.due
+
+    def look(self, rank: Rank, inbox: Sequence[PortPacket]) -> list[Hop]:
+        """Classify arrivals as the node of a rank will, and change nothing."""
+        control: list[Hop] = []
+        data = []
+        for port, packet in sorted(inbox, key=port_of):
+            # Segments of a repetition are not judged: that takes the decision of the step when they are read.
+            others = tuple(each for each in packet if self.has_protocol and each[2] >= AGAIN_TREE)
+            control += [Hop(port, HopOutcome.CONTROL, each) for each in others]
+            data.append((port, tuple(each for each in packet if each not in others) if others else packet))
+        node, algorithm = self.nodes.get(rank), self._algorithm
+        hops: list[Hop] = []
+        seen = {} if node is None else dict(node.seen)
+        classify(data, rank, algorithm.content, everyone_at(algorithm, rank), seen, hops)
+        return control + hops
 
     def altered_copies(self, step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
         """Return the altered copies among the arrivals at `rank` in `step`, where copies are voted on."""

@@ -123,6 +123,28 @@ class StepRunner:
             self.note_due(rank, node.due)
         return outbox
 
+    def look(
+        self,
+        step: Step,
+        inboxes: Mapping[Rank, list[PortPacket]],
+        peers: Sequence[Rank] | Mapping[int, Rank],
+        base: Callable[[Rank], int],
+    ) -> tuple[bytearray, list[AlteredCopy]]:
+        """Return the rows and the altered copies of arrivals in `step`, before ranks read them; nothing changes.
+
+        Faults of later steps do not matter to them: a rank that falls silent reads first. A rank that hangs is left out: it
+        reads when it runs again.
+        """
+        rows, altered = bytearray(), []
+        for rank in sorted(inboxes):
+            if self.faults.silent(rank, step):
+                continue
+            hops = self.rank_set.look(rank, inboxes[rank])
+            encode_rows(rows, step, rank, peers, base(rank), self.reverse_ports[rank], hops)
+            if self.faults.payload_altered:
+                altered += self.rank_set.altered_copies(step, rank, hops)
+        return rows, altered
+
     def through_faults(self, step: Step, rank: Rank, outbox: Sequence[PortPacket]) -> list[PortPacket]:
         """Return the packets of a rank that cross its ports in a step under the faults in force; losses are recorded."""
         if self.rank_set.detection is not None:

@@ -92,6 +92,12 @@ class AreYouThere(NamedTuple):
     """Answer at once: some host has not reported for long."""
 
 
+class Look(NamedTuple):
+    """Report what has arrived in `step`, before it is read."""
+
+    step: Step
+
+
 class SendResults(NamedTuple):
     """Send the results that the ranks of this host have."""
 
@@ -129,6 +135,7 @@ Order = (
     | OpenStep
     | JoinTree
     | AreYouThere
+    | Look
     | SendResults
     | TimedOrder
     | RunOver
@@ -253,6 +260,11 @@ def _are_you_there(fields: Sequence[object], _topology: Topology) -> AreYouThere
     return AreYouThere()
 
 
+def _look(fields: Sequence[object], _topology: Topology) -> Look:
+    (step,) = integers(fields, 1, 1, FOREVER)
+    return Look(step)
+
+
 def _begin(fields: Sequence[object], _topology: Topology) -> Begin:
     (nanoseconds,) = integers(fields, 1, 0, INT64 - 1)
     return Begin(nanoseconds)
@@ -267,6 +279,7 @@ DECODERS: Mapping[str, Callable[[Sequence[object], Topology], Order]] = {
     "tree_step": _step("step", through_tree=True),
     "tree": _tree,
     "are_you_there": _are_you_there,
+    "look": _look,
     "drain": _step("drain"),
     "catch_up": _step("catch_up"),
     "timetable": _timetable,

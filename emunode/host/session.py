@@ -28,6 +28,7 @@ from emunode.host.orders import (
     DataPart,
     Dial,
     JoinTree,
+    Look,
     OpenStep,
     Order,
     Refused,
@@ -228,7 +229,7 @@ class Session:
                 self._require_ranks().engine.open_step(order)
             case JoinTree():
                 self._require_ranks().tree.join(order)
-            case AreYouThere() | SendResults():
+            case AreYouThere() | Look() | SendResults():
                 self._answer(order)
             case Shutdown():
                 self.problem = self._failure
@@ -252,9 +253,11 @@ class Session:
             raise FrameError(f"{taken} bytes of data, expected {order.total} before the configuration")
         self._tell("data_received", taken)
 
-    def _answer(self, order: AreYouThere | SendResults) -> None:
-        """Tell the coordinator that this host is there, or the results of its ranks."""
-        if isinstance(order, AreYouThere):
+    def _answer(self, order: AreYouThere | Look | SendResults) -> None:
+        """Tell the coordinator that this host is there, or first what has arrived at its ranks, or their results."""
+        if not isinstance(order, SendResults):
+            if isinstance(order, Look):
+                self._require_ranks().engine.look(order.step)
             self._tell("here")
             return
         # One message for each segment: a frame then holds a result as the packets of the run did.

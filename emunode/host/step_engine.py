@@ -37,6 +37,8 @@ MOST_QUEUED = 2**14
 """Packets collected before they are written: see `LinkTable.flush`."""
 FLUSH_BYTES = 4 * 2**20
 """Bytes of packets collected before they are written, and of journal rows before they are sent ahead of the report."""
+ROWS_BYTES = FLUSH_BYTES // wire.ROW.size * wire.ROW.size
+"""Whole rows of one message."""
 
 StepArrivals = tuple[list[int], list[Packet]]
 """The arrivals of one step, in their order: the slots, and the packet at each."""
@@ -181,6 +183,13 @@ class StepEngine:
 
     def _take_inboxes(self, arrivals: StepArrivals) -> dict[Rank, list[PortPacket]]:
         """Return the arrivals of a step as an inbox for each rank; the arrivals are empty afterwards."""
+        inboxes = self._inboxes(arrivals)
+        for column in arrivals:
+            column.clear()
+        return inboxes
+
+    def _inboxes(self, arrivals: StepArrivals) -> dict[Rank, list[PortPacket]]:
+        """Return the arrivals of a step as an inbox for each rank."""
         inboxes: dict[Rank, list[PortPacket]] = {}
         if not arrivals[0]:  # most steps of a host with few active ranks
             return inboxes
@@ -193,8 +202,6 @@ class StepEngine:
                 inboxes[rank] = [(port, packet)]
             else:
                 inbox.append((port, packet))
-        for column in arrivals:
-            column.clear()
         return inboxes
 
     # --- a step ----------------------------------------------------------------------------------------------------
@@ -320,6 +327,15 @@ class StepEngine:
         sent = {host: packets for host, packets in enumerate(self._sent) if packets} if any(self._sent) else {}
         self._tell_step("report", self._step, sent, self._count_received(), due, bytes(runner.rows))
         runner.rows.clear()
+
+    def look(self, step: Step) -> None:
+        """Tell the coordinator what has arrived in `step`, before it is read."""
+        links, unread = self._links, self._inboxes(self._arrivals[step & 1])
+        rows, altered = self._runner.look(step, unread, links.peers, lambda rank: links.slot(rank, 0))
+        if altered:
+            self._tell("altered_copies", altered)
+        for at in range(0, len(rows), ROWS_BYTES):
+            self._tell("rows", bytes(rows[at : at + ROWS_BYTES]))
 
     def report_late_arrivals(self) -> None:
         """Report arrivals that no report of a step will count, if there are any."""

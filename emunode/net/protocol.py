@@ -2,9 +2,10 @@
 
 From the coordinator (orders): `data` (part of the numbers that the user gives), `assign` (a HostConfig), `connect` and
 `dial` (open links), `close_links`, `tree` (take a place in the tree of control), `step`, `tree_step`, `drain` and
-`catch_up` (steps), `are_you_there`, `reset` (another run on the same links), `timetable`, `prepare` and `begin` (the
-timed clock), `results` (send what ranks ended with) and `shutdown`. From a host: `data_received`, `listening`, `links`,
-`report`, `received`, `rows`, `altered_copies`, `tree_joined`, `subtree` and `subtree_received` (sums of reports),
+`catch_up` (steps), `look` (at arrivals), `are_you_there`, `reset` (another run on the same links), `timetable`, `prepare`
+and `begin` (the timed clock), `results` (send what ranks ended with) and `shutdown`. From a host: `data_received`,
+`listening`, `links`, `report`, `received`, `rows`, `altered_copies`, `tree_joined`, `subtree` and `subtree_received` (sums
+of reports),
 `here`, `times`, `prepared`, `heartbeat`, `finished`, `result`, `results_sent` and `failed`.
 """
 

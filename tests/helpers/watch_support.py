@@ -15,7 +15,7 @@ from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.live.opening import open_listener, watched_plan
 from coordinator.live.session import WatchState
 from coordinator.live.watch import Watch
-from coordinator.networks.base import StepResult
+from coordinator.networks.base import StepResult, UnreadArrivals
 from coordinator.planning.plan import Plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
@@ -61,7 +61,7 @@ class Script:
         self.session.begin(step)
         return self.session.end
 
-    def after_step(self, step: Step, result: StepResult) -> bool:
+    def after_step(self, step: Step, result: StepResult, arrivals: UnreadArrivals) -> bool:
         return self.session.after(step, result)
 
     def end(self) -> None:

@@ -8,7 +8,7 @@ import { directions, faultButtons, listClaims, listFaults } from "/panel.js";
 
 const at = (id) => document.getElementById(id);
 let picture, steps, map;
-let status = { version: -1, next: 1, faults: [], specs: [], over: false, running: false, command: "" };
+let status = { version: -1, next: 1, faults: [], specs: [], steps: null, over: false, running: false, command: "" };
 let result = null;
 let shown = 0; // the step whose packets are shown
 let following = true; // whether the newest step is shown
@@ -43,7 +43,6 @@ function setStatus(news) {
   at("run").textContent = running && !over ? "Pause" : "Run";
   at("undo").disabled = !undoable;
   at("command").textContent = command || "The command line would be too long: run the scenario.toml of the run directory.";
-  if (!result) at("state").textContent = over ? "The run is over." : `${running ? "Running" : "Paused"}; step ${next} is next.`;
   listFaults(at("faults"), status.specs, status.faults, next);
   show();
 }
@@ -58,10 +57,11 @@ function show() {
   at("newest").disabled = !past;
   at("back").disabled = shown <= steps.base;
   at("forward").disabled = !past;
-  at("branch").disabled = !past || status.over || shown > status.next - 2;
-  at("shown").textContent = sentence(past, state, frame);
+  at("branch").disabled = status.over;
+  at("state").textContent = headline(past, state);
+  at("shown").textContent = sentence(frame);
   // The newest picture shows the faults that the next step will meet; an older one those of its own step.
-  const broken = brokenIn(status.faults, past || status.over ? shown : status.next);
+  const broken = brokenIn(status.faults, past || status.over ? shown : shown + 1);
   map.show({ ...sceneOf(steps, shown), broken, selected, near, before: () => sceneOf(steps, Math.max(steps.base, shown - 1)) });
   describe(state, broken);
   date();
@@ -83,10 +83,10 @@ function sceneOf(history, step) {
 function compare() {
   if (!lines.length) return;
   const line = lines[Number(at("line").value)], step = Math.max(line.steps.base, Math.min(shown, line.steps.last));
-  const counts = (number) => number.toLocaleString("en"), state = line.steps.at(step);
+  const state = line.steps.at(step);
   other.show({ ...sceneOf(line.steps, step), broken: brokenIn(line.status.faults, step), selected, near, before: () => null });
-  at("this").textContent = `This branch, after step ${shown}: ${progress(steps.at(shown), counts)}`;
-  at("other-shown").textContent = `after step ${step}: ${progress(state, counts, line)}`;
+  at("this").textContent = `This branch, after step ${shown}: ${progress(steps.at(shown))}`;
+  at("other-shown").textContent = `after step ${step}: ${progress(state, line)}`;
   const { verdict, path } = line.result;
   at("other-result").textContent = `${line.status.specs.join(", ") || "no faults"}; verdict: ${verdict}` + (path ? `; run directory ${path}` : "");
 }
@@ -98,24 +98,33 @@ function date() {
   at("claims").classList.toggle("earlier", measured !== shown);
 }
 
+/** Which step is shown, and how it ended. */
+function headline(past, state) {
+  const of = status.steps ? ` of ${status.steps}` : "";
+  if (past) return `You are looking at ${shown ? `step ${shown}${of}` : "the start"}. Branch here starts another run from it.`;
+  if (result) return result.verdict ? `The run is over: ${result.verdict}${because()}.` : `The run ended${because()}.`;
+  if (!shown) return `Nothing is sent yet: step 1${of} is next.`;
+  return `Step ${shown}${of} is done: ${progress(state)}.`;
+}
 
-function sentence(past, state, frame) {
-  const counts = (number) => number.toLocaleString("en");
-  if (!frame) return "Nothing has arrived yet: nodes read in a step what was sent in the step before.";
-  const busy = `${counts(frame.busy)} busy links${frame.arcs ? "" : " (too many to draw)"}`;
-  const lost = frame.lost ? `, ${counts(frame.lost)} segment${frame.lost === 1 ? "" : "s"} lost` : "";
-  const since = past ? `The past, which only a branch can change. ` : "";
-  return `${since}Packets of step ${shown}: ${busy}${lost}. ${progress(state, counts)}.`;
+const because = () => (result.because ? ` (${result.because})` : "");
+const counts = (number) => number.toLocaleString("en");
+
+function sentence(frame) {
+  if (!frame) return "";
+  const busy = `${counts(frame.busy)} busy link${frame.busy === 1 ? "" : "s"}${frame.arcs ? "" : " (too many to draw)"}`;
+  return `Step ${shown}: ${busy}` + (frame.lost ? `, ${counts(frame.lost)} segment${frame.lost === 1 ? "" : "s"} lost` : "");
 }
 
 /** How many nodes of a run are done, or how the votes stand. */
-function progress(state, counts, run = { steps, faulty }) {
+function progress(state, run = { steps, faulty }) {
   const voting = run.steps.showsVotes(state);
   // Nothing is due to (or from) a node that crashes or lies; a source is to receive nothing.
   const counted = (rank) => !run.faulty.has(rank) && (picture.judged[rank] || (picture.giving && !voting));
   const total = picture.labels.filter((_, rank) => counted(rank)).length;
   if (!voting) {
-    return `${counts(run.steps.done(state, counted))} of ${counts(total)} nodes ${picture.giving ? "have sent" : "have everything"}`;
+    const done = run.steps.done(state, counted), what = picture.goals.some((goal) => goal > 1) ? "everything" : "it";
+    return `${counts(done)} of ${counts(total)} ${done === 1 ? "has" : "have"} ${picture.giving ? "sent" : what}`;
   }
   const { right, wrong, split, open } = run.steps.voted(state, counted);
   const votes = `Of ${counts(total)} nodes ${counts(right)} ${right === 1 ? "has" : "have"} the right value, ${counts(wrong)} a wrong one, ${counts(split)} no majority`;
@@ -219,10 +228,9 @@ const EVENTS = {
   },
   finished(news) {
     result = news;
-    const because = news.because ? ` (${news.because})` : "";
-    at("state").textContent = news.verdict ? `The run is over: ${news.verdict}${because}.` : `The run ended${because}.`;
-    at("verdict").textContent = news.verdict ? `Verdict: ${news.verdict}${because}` : "";
+    at("verdict").textContent = news.verdict ? `Verdict: ${news.verdict}${because()}` : "";
     at("verdict").className = news.verdict ?? "";
+    show();
     if (!news.claims) return;
     at("measured-title").textContent = "measured";
     at("claims").classList.remove("earlier");

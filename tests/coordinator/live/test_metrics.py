@@ -25,7 +25,7 @@ from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.history.counters import RunCounters
 from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.opening import metrics_target
-from coordinator.networks.base import StepResult
+from coordinator.networks.base import StepResult, UnreadArrivals
 from coordinator.planning.plan import Plan
 from coordinator.reports.open_metrics import MetricFamily, exposition
 from emunode.errors import RunError, ScenarioError
@@ -138,7 +138,7 @@ class Scraper:
         self.scraped.append(read(self._scrape()))
         return None
 
-    def after_step(self, step: Step, result: StepResult) -> bool:
+    def after_step(self, step: Step, result: StepResult, arrivals: UnreadArrivals) -> bool:
         return self.plan.is_over(step, result.busy)
 
     def end(self) -> None:

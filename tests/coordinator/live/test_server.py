@@ -18,6 +18,7 @@ from coordinator.live.frames import Frames
 from coordinator.live.http import BODY_BYTES, HEAD_BYTES
 from coordinator.live.opening import open_listener
 from coordinator.live.server import MOST_REQUESTS_PER_SECOND, MOST_WATCHERS, PAGE
+from coordinator.networks.base import UnreadArrivals
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.scene.votes import State
@@ -289,7 +290,7 @@ def test_a_late_watcher_sees_everything() -> None:
         first = client.events()
         client.request(do="step", steps=4)
         seen: list[object] = []
-        while len(seen) < 3:
+        while len(seen) < 4:
             name, data = next(first)
             seen += data if name == "frames" else []
         name, data = next(client.events())
@@ -344,7 +345,7 @@ def replayed(plan: Plan, journal: pl.DataFrame) -> Frames:
             ROW.pack(*(row[name] for name in FIELDS), OUTCOMES.categories.to_list().index(row["outcome"]))
             for row in journal.filter(step=step).iter_rows(named=True)
         ]
-        frames.add(rows, step + 1)
+        frames.add(step, [], UnreadArrivals(rows))
     return frames
 
 

@@ -12,7 +12,7 @@ import pytest
 from coordinator.execution.run import run as carry_out
 from coordinator.execution.sinks import DirectorySink
 from coordinator.live.frames import Frames
-from coordinator.networks.base import StepResult
+from coordinator.networks.base import StepResult, UnreadArrivals
 from coordinator.planning.plan import Plan
 from coordinator.reports.data import read_run
 from coordinator.reports.maps.marks import STATE_COLOURS, VOTE_COLOURS
@@ -194,13 +194,14 @@ class Watched(Script):
         self.altered: list[AlteredCopy] = []
         self.last = 0
 
-    def after_step(self, step: Step, result: StepResult) -> bool:
-        self.frames.add(result.rows, step, result.altered_copies)
+    def after_step(self, step: Step, result: StepResult, arrivals: UnreadArrivals) -> bool:
+        over = super().after_step(step, result, arrivals)
+        self.frames.add(step, result.rows, arrivals, result.altered_copies, after=over)
         self.altered += result.altered_copies
         self.last = step
         if step % 3:  # steps are counted one by one, and two at once
             self.frames.since(0, 1)
-        return super().after_step(step, result)
+        return over
 
     def end(self) -> None:
         super().end()
