@@ -1,15 +1,17 @@
-"""Losses to outages from traced schedules: what has no prediction, and where the blame lies.
-
-`tests/contract/losses.py` compares the predictions of every algorithm with runs.
-"""
+"""Losses to outages from traced schedules, against the trees, routes and tables that algorithms are made of."""
 
 import gc
 import weakref
+from collections.abc import Iterator
+from random import Random
+
+import pytest
 
 from coordinator.theory.dependence.losses import losses
 from coordinator.theory.dependence.outages import THROUGHOUT, Outages
 from emunode.algorithms.base import Algorithm, Dependence
-from emunode.faults.effects import Interval
+from emunode.faults.effects import ALWAYS, Interval, Place
+from tests.helpers.losses_by_structure import delivered
 from tests.helpers.recorded_runs import recorded
 from tests.helpers.scenarios import Case
 
@@ -21,7 +23,45 @@ def algorithm_of(line: str) -> Algorithm:
     return Case(line).plan.algorithm
 
 
-def test_losses_of_few_algorithms_are_not_predicted() -> None:
+def some_outages(algorithm: Algorithm, chance: Random) -> Iterator[Outages]:
+    """Yield up to three ranks and three links, one way or both, for a while or throughout; sources without a stand-in
+    live.
+    """
+    topology, last = algorithm.topology, algorithm.final_step or 20
+    queued = algorithm.dependence is Dependence.QUEUED
+
+    def interval() -> Interval:
+        if queued or chance.random() < 0.3:
+            return THROUGHOUT
+        start = chance.randint(1, last + 1)
+        return Interval(start, chance.choice([ALWAYS, chance.randint(start + 1, last + 3)]))
+
+    for _ in range(4):
+        ranks = chance.sample(topology.ranks(), chance.randint(0, 3))
+        places: dict[Place, list[Interval]] = {rank: [interval()] for rank in ranks}
+        for sender in chance.sample(topology.ranks(), chance.randint(0, 3)):
+            port = chance.choice(list(topology.ports(sender)))
+            places[sender, port] = [interval()]
+            if chance.random() < 0.5:
+                places[topology.end(sender, port)] = places[sender, port]
+        if algorithm.spec.sources_live(ranks):
+            yield Outages(places, frozenset(ranks))
+
+
+@pytest.mark.exhaustive(one_in=10)
+@pytest.mark.parametrize("line", FAULT_FREE)
+def test_losses_are_those_of_the_structure(line: str) -> None:
+    algorithm = algorithm_of(line)
+    if algorithm.dependence is Dependence.UNSTATED or algorithm.name == "recursive-doubling":
+        return
+    for outages in some_outages(algorithm, Random(line)):
+        found = losses(algorithm, outages)
+        assert found is not None
+        assert found.delivered == delivered(algorithm, outages), outages
+
+
+def test_algorithms_without_a_structure_lose_what_runs_lose() -> None:
+    """All others are compared with runs in `tests/contract/losses.py`."""
     unstated = {line for line in FAULT_FREE if algorithm_of(line).dependence is Dependence.UNSTATED}
     names = {line.split()[2] for line in unstated}
     assert names == {"edt-dfs-ack", "improved-printed", "three-phase-restart", "three-phase-restart-own"}
