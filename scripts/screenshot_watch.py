@@ -105,8 +105,11 @@ class Story:
 
 
 def stepped(page: Browser, step: int) -> None:
-    """Wait until the page shows that this step is next."""
-    page.wait_until(f"document.getElementById('state').textContent === 'Paused; step {step} is next.'")
+    """Wait until the page shows this step, or the end of the run."""
+    page.wait_until(
+        f"document.getElementById('state').textContent.startsWith('Step {step} of ') "
+        "|| document.getElementById('verdict').textContent"
+    )
 
 
 @contextmanager
@@ -144,7 +147,7 @@ def moving(path: Path) -> None:
         story.picture(PAUSE)
         for step in (1, 2):
             story.press("#step")
-            stepped(page, step + 1)
+            stepped(page, step)
             story.motion()
         story.point(*page.evaluate(PLACE % CRASHED))
         page.wait_until("document.querySelector('[data-kind=crash]')")
@@ -153,15 +156,10 @@ def moving(path: Path) -> None:
         story.press("[data-kind=crash]")
         page.wait_until(f"document.getElementById('claims').textContent !== {before!r}")
         story.picture(LAST)
-        for step in (3, 4, 5):
+        for step in (3, 4):
             story.press("#step")
-            page.wait_until(
-                f"document.getElementById('state').textContent === 'Paused; step {step + 1} is next.' "
-                "|| document.getElementById('verdict').textContent"
-            )
+            stepped(page, step)
             story.motion()
-            if page.evaluate("document.getElementById('verdict').textContent"):
-                break
         story.picture(LAST)
         story.save(path)
 
@@ -190,7 +188,7 @@ def still(path: Path) -> None:
                 page.click("[data-kind=crash]")
                 page.wait_until("document.getElementById('faults').textContent.includes('3421')")
             page.click("#step")
-            stepped(page, step + 1)
+            stepped(page, step)
         page.wait_until("!document.getElementById('claims').rows[0].cells[2].textContent.includes('\\u2013')")
         write_still(page, path)
 
