@@ -67,7 +67,8 @@ def test_everything_is_printed_by_this_function() -> None:
         f"{path.relative_to(ROOT)}:{line}"
         for package in ("coordinator", "emunode")
         for path in sorted((ROOT / package).rglob("*.py"))
-        if path.relative_to(ROOT) not in allowed
+        # The checkers of archives are programs of their own.
+        if path.relative_to(ROOT) not in allowed and "checkers" not in path.parts
         for line in prints(path)
     }
     assert found == set()

@@ -14,6 +14,7 @@ from coordinator.annexes.proofs.subject import Subject
 from coordinator.annexes.proofs.words import statement
 from coordinator.execution.verification import MOST_FINDINGS, TooLargeError, UnreadableError, Verification
 from coordinator.history.stored.reading import read_bytes
+from coordinator.history.stored.version import VersionError
 from emunode.errors import EmulatorError
 
 
@@ -30,6 +31,8 @@ def verify_certificate(path: Path) -> Verification:
         verification.undecided = bool(judge.unjudged)
         if not judge.wrong:
             verification.statement = statement(subject, levels)
+    except VersionError:
+        raise
     except (TooLargeError, OverflowError) as error:
         verification.unchecked.append(str(error))
         verification.undecided = True

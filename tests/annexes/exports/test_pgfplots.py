@@ -96,10 +96,7 @@ def test_names_with_special_characters_are_printed_as_they_are(tmp_path: Path) -
         ),
         (
             "missing",
-            (
-                "say what to write: --graphml, --goal, --msccl, --forestcoll, --chakra, --trace, --gif, --pgfplots or "
-                "--csv FILE, or --figures FOLDER"
-            ),
+            "`coordinator export WHAT RUN FILE` writes one of chakra, csv, figures,",
         ),
     ],
 )

@@ -126,7 +126,7 @@ def test_ctrl_c_ends_the_hosts_and_is_raised(
 
 
 def test_ctrl_c_ends_a_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.campaigns.batch_trials.SETTLING_SECONDS", 0)
+    monkeypatch.setattr("coordinator.campaigns.runner.SETTLING_SECONDS", 0)
     shown: list[int] = []
 
     def stop(_phase: str, done: int, _total: int) -> None:

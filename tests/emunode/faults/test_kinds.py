@@ -70,7 +70,7 @@ def test_a_registered_kind_acts_in_a_run() -> None:
 
 
 def test_an_unregistered_kind_is_unknown() -> None:
-    with pytest.raises(ScenarioError, match=f"KIND one of: {', '.join(KINDS)}$"):
+    with pytest.raises(ScenarioError, match=f"KIND one of: {', '.join(KINDS)}; defined by a plug-in"):
         parse_faults(["drop-every:000>001:2"], Hypercube(3))
 
 
