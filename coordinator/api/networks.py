@@ -269,8 +269,9 @@ def _plain(default: object) -> object:
 def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method whose signature and help list every option, with its default and meaning."""
 
-    def method(self: BaseNetwork, algorithm: str | None = None, **options: Any) -> Any:
-        return run(self, collective, algorithm, **options)
+    # Without defaults of its own: the documentation reads those of the signature below.
+    def method(self: BaseNetwork, *algorithm: str, **options: Any) -> Any:
+        return run(self, collective, *algorithm, **options)
 
     method.__name__ = _identifier(collective)
     method.__qualname__ = f"{Network.__name__}.{method.__name__}"
