@@ -55,6 +55,7 @@ def test_help_without_a_command(call: Call) -> None:
     assert "Usage: coordinator list" in help_of(call, "list")
 
 
+@needs_every_annex
 def test_the_help_has_a_box_for_each_use(call: Call) -> None:
     text = help_of(call)
     places = [text.index(f"╭─ {use} ─") for use in (*USES, "Commands")]
