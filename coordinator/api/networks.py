@@ -269,7 +269,7 @@ def _plain(default: object) -> object:
 def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method whose signature and help list every option, with its default and meaning."""
 
-    # Without defaults of its own: the documentation reads those of the signature below.
+    # No defaults here: the documentation takes defaults from the signature below.
     def method(self: BaseNetwork, *algorithm: str, **options: Any) -> Any:
         return run(self, collective, *algorithm, **options)
 

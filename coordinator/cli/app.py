@@ -5,7 +5,7 @@ cyclopts imports the module of a command when the command is used, from the name
 Exit statuses:
 
 * 0: every claim holds.
-* 1: a claim, a certificate or a stored run is wrong.
+* 1: a claim, a certificate or a stored run is wrong, and nothing else.
 * 2: usage or scenario error.
 * 3: undecided.
 * 4: the command could not run on this machine.
@@ -93,7 +93,7 @@ USES = {
         "doctor clean serve image compose manifest",
     ),
 }
-"""What commands are for: an example, and their names, in the order of the help."""
+"""The boxes of the help in their order: an example, and the commands."""
 PLACES: Mapping[str, dict[str, Any]] = {
     name: {"group": group, "sort_key": place}
     for number, (use, (example, names)) in enumerate(USES.items())

@@ -111,7 +111,7 @@ class Frames:
         self._read: CountArray = np.empty(0, dtype=np.int64)
         """The ranks whose arrivals in the newest step are known."""
         self._newest = np.empty(0, RECORD)
-        """What has arrived in the newest step; the next step reports it again, as it was read."""
+        """Arrivals of the newest step. The next step reports these rows again, as nodes have read them."""
         self._waiting: list[tuple[Step, np.ndarray]] = []
         """Complete steps that are not counted yet."""
         self._waiting_bytes = 0
@@ -144,7 +144,7 @@ class Frames:
     ) -> None:
         """Append the frame of `step`, which has run: its own rows among `rows`, and its `arrivals`.
 
-        `altered` are the altered copies that were read in it. A step `after` the last one that sends something has no frame.
+        `altered` are the altered copies that nodes have read in it. A step `after` the last send has no frame.
         """
         reported, newest = _records(rows), _records(arrivals.rows)
         late = reported[(reported["step"] < step) & ~np.isin(reported["receiver"], self._read)]

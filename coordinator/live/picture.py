@@ -15,6 +15,7 @@ from coordinator.reports.maps.marks import STATE_COLOURS
 from coordinator.reports.scene.nodes import ALL_TO_ALL, GIVING
 from coordinator.reports.scene.votes import judged_ranks, segments_due
 from coordinator.reports.theme import viridis
+from coordinator.scenario.command import describe
 from emunode.faults.kinds import LinkFault, NodeFault, field_names, kind_of, value_names
 from emunode.model import ROOTLESS, Rank
 from emunode.topologies.base import Topology
@@ -27,7 +28,7 @@ def picture_of(plan: Plan) -> dict[str, object]:
     return {
         "title": topology.title,
         "collective": str(plan.spec.collective),
-        "algorithm": plan.spec.algorithm,
+        "algorithm": describe(plan.scenario.model_dump()),
         "driver": plan.scenario.driver,
         "giving": plan.spec.collective in GIVING,
         "order": topology.order,

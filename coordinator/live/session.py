@@ -75,7 +75,7 @@ class WatchState:
         self._end: str | None = None
         self._over = False
         self._asked = False
-        """Whether a page has let a step begin."""
+        """Whether somebody has clicked Step or Run."""
         self._expected: tuple[Sequence[str], Step | None] = ((), None)
         """Some faults, and the last step in which something is sent with them."""
 
@@ -118,7 +118,7 @@ class WatchState:
     def ready(self) -> tuple[bool, float]:
         """Return whether the next step may begin, and how many seconds after the beginning of the last step.
 
-        After the last step that sends something nobody has to ask for the rest: arrivals are read, and the run is over.
+        After the last send no click is needed: nodes read the last arrivals, and the run ends.
         """
         with self._lock:
             steps = self._steps

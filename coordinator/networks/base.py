@@ -35,7 +35,7 @@ class StepResult(NamedTuple):
 
 
 class UnreadArrivals(NamedTuple):
-    """What has arrived in a step, before ranks read it."""
+    """Arrivals of a step that ranks have not read yet."""
 
     rows: Sequence[bytes | bytearray] = ()
     altered_copies: Sequence[AlteredCopy] = ()

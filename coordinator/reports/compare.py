@@ -13,6 +13,7 @@ from coordinator.reports.numbers import show
 from coordinator.reports.pictures import Picture, picture_of
 from coordinator.results.explain import parting
 from coordinator.results.reasons import why_undecided
+from coordinator.scenario.schedule_text import is_text
 
 NOT_METRICS = {
     "bits", "claims", "dropped_claims", "faults", "journal_hash", "results_hash", "source", "tree_digests", "unjudged",
@@ -144,7 +145,9 @@ def compared_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return the differences of the scenarios, and one row for each metric that differs, with what each run predicts."""
     names, metrics, foreseen = comparison["runs"], comparison["metrics"], comparison["predictions"]
     nothing = [None] * len(names)
-    rows = [row for row in as_rows(comparison) if row["about"] == "scenario"]
+    rows = [
+        {key: _brief(value) for key, value in row.items()} for row in as_rows(comparison) if row["about"] == "scenario"
+    ]
     for key in dict.fromkeys([*metrics, *foreseen]):
         values, expected = metrics.get(key, nothing), foreseen.get(key, nothing)
         if key in UNCOMPARED or not (_are_different(values) or _are_different(expected)):
@@ -156,6 +159,11 @@ def compared_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
         row: dict[str, object] = {"about": "metric", "name": key, **dict(zip(names, cells, strict=True))}
         rows.append({**row, **({"ratio": _ratio(*values)} if len(names) == 2 else {})})
     return rows
+
+
+def _brief(value: object) -> object:
+    """Return a value of a scenario, and of the text of a file its length."""
+    return f"a text of {len(value):,} characters" if isinstance(value, str) and is_text(value) else value
 
 
 def shown(value: object) -> str:

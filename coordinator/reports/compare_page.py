@@ -119,7 +119,7 @@ def _cells(row: Mapping[str, object]) -> list[str]:
 
 
 def _histories(runs: Sequence[RunData]) -> Iterator[dict[str, object]]:
-    """Yield how the journal of each further run differs from that of the first."""
+    """Yield how the journal of each further run differs from the first journal."""
     for letter, other in zip(LETTERS[1:], runs[1:], strict=False):
         hashes = [run.measured.get("journal_hash") for run in (runs[0], other)]
         same = None not in hashes and hashes[0] == hashes[1]

@@ -46,7 +46,7 @@ def run_command(scenario: Scenario) -> str:
 def describe(values: Mapping[str, Any]) -> str:
     """Return the algorithm of a scenario, and every option that changes the history and differs from its default.
 
-    `values` are those of a scenario or of its file.
+    `values` come from a scenario or its file.
 
     >>> describe({"algorithm": "edt", "redundancy": 3, "segments": 7, "duplex": "half", "startup": "5ms"})
     'edt over 3 trees in 7 segments, half-duplex, start-up 5ms'

@@ -266,8 +266,8 @@ def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivor
 def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSetSpec) -> int | None:
     """Count the fault sets that stop all copies of a message and spare its ends.
 
-    By inclusion and exclusion: sets that hit every path are all sets, less those that miss one path, plus those that
-    miss two, and so on. None if it is not computed.
+    By inclusion and exclusion, the sets that hit every path are all sets, minus the sets that miss one path, plus the
+    sets that miss two, and so on. None if it is not computed.
     """
     # With several pieces, a set may defeat the message in several ways; one sum over paths does not count these.
     (copies, *others) = tolerance.distinct(each.message)

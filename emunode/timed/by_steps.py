@@ -89,7 +89,7 @@ class BySteps(Policy):
         self._planned = list(zip(descending, soonest, strict=True))
         """(step, earliest start) of the steps that have not run, the next one last.
 
-        The start is that of the step or of a later one, since a later step may start first over several ports.
+        The start belongs to the step or to a later step, since a later step may start first over several ports.
         """
         self._filed: dict[Step, list[Crossed]] = {}
         self._passed: Step = 0

@@ -99,7 +99,7 @@ def _links(topology: Topology) -> dict[str, object]:
 
 
 def record_of(lesson: Lesson) -> dict[str, object]:
-    """Return the journal and the judgement of the run, and those of each branch as differences."""
+    """Return the journal and the judgement of the run, and for each branch what differs."""
     return {
         "fields": FIELDS,
         "outcomes": [outcome.name.lower() for outcome in HopOutcome],

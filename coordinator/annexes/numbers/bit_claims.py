@@ -279,8 +279,8 @@ def _on_network(algorithm: Algorithm, name: str, numbers: RealNumbers) -> Algori
 def _independent_of_ranks(algorithm: Algorithm, trees: FoldTrees, results: ResultArray) -> BitClaim:
     """Claim that the bits do not depend on the number of ranks.
 
-    All trees must be the tree that follows from the number of contributions. Trees and values are also compared with
-    those of networks with other numbers of ranks and the same contributions.
+    All trees must be the tree that follows from the number of contributions. Networks with other numbers of ranks and
+    the same contributions must have the same trees and values.
     """
     claim = partial(BitClaim, "bits_independent_of_P")
     names = contributions_of(algorithm)

@@ -249,8 +249,8 @@ def _placed(
 ) -> Iterator[tuple[LocalEvent, ...]]:
     """Merge the events of ranks and the arrivals of packets in every possible order.
 
-    A packet follows the turn of its sender. Arrivals are reported late if they come after all of `left`, or before an
-    unexpected order: a report then stands after some of the packets.
+    A packet follows the turn of its sender. After a packet may stand a report of late arrivals, if no event of `left`
+    remains, or if the next one is an order and orders are `unexpected`.
     """
     reports = not left or (unexpected and left[0][0] == "order")
     if left:

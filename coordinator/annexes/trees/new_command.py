@@ -26,4 +26,4 @@ def tree(
       coordinator new tree --json
     """
     text = START.read_text(encoding="utf-8")
-    write_new(file, text, f"coordinator run --topology star:4 --collective broadcast --trees {file}", "runs", json=json)
+    write_new(file, text, f"coordinator run star:4 broadcast --trees {file}", "runs", json=json)

@@ -107,6 +107,8 @@ class GivenTreesBroadcast(GivenTrees, TreeCollective):
     @cached_property
     def _last_offsets(self) -> Sequence[Step]:
         """By tree that carries copies: the step when its last node has the first of them."""
+        if self.spec.port_model is PortModel.ALL_PORT:  # by the trees alone, not by the timetable
+            return [self.trees.height(tree) for tree in self.used]
         return [max(step for _, step in self._walk(tree)) for tree in self.used]
 
     @cached_property

@@ -114,10 +114,10 @@ def rooted_at(topology: Topology, given: TreeText, source: Rank) -> list[Parents
         )
         raise ScenarioError("source", topology.label(source), reason)
     name = [topology.relative(rank, root) for rank in topology.ranks()]
-    moved = []
+    moved: list[Parents] = []
     for parents in trees:
         seen = [NO_PARENT] * topology.order
         for rank, parent in enumerate(parents):
             seen[name[rank]] = parent if parent == NO_PARENT else name[parent]
         moved.append(seen)
-    return list(moved)
+    return moved

@@ -10,7 +10,7 @@ from tests.helpers.command_line import Call
 
 @pytest.mark.usefixtures("empty_folder")
 def test_a_new_tree_has_eight_lines_and_runs(call: Call) -> None:
-    assert "coordinator run --topology star:4 --collective broadcast --trees mine.py" in call("new tree mine.py").out
+    assert "coordinator run star:4 broadcast --trees mine.py" in call("new tree mine.py").out
     assert len(Path("mine.py").read_text().splitlines()) == 8
     run = call("run --topology star:4 --collective broadcast --trees mine.py --driver memory --json")
     Path("other.py").write_text(MINE)

@@ -85,7 +85,7 @@ def played(scenario: str, faults: Mapping[int, Mapping[str, object]] = {}) -> tu
                 break
             for frame in data if name == "frames" else ():
                 if "step" in frame:
-                    assert wanted, "a step that nobody asked for"
+                    assert wanted, "a step without a click"
                     wanted = False
                     clicks.append(frame)
                     if fault := faults.get(len(clicks)):

@@ -1,4 +1,4 @@
-"""What hosts do for a history that is the same on each driver: restarts, resets, time limits, and any small scenario."""
+"""Scenarios with one history on every driver: restarts, resets, time limits, and small networks."""
 
 import sys
 import time

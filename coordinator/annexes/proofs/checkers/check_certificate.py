@@ -297,7 +297,7 @@ class Archive:
         return min((number for number in found if number is not None), default=None)
 
     def effect(self, kind):
-        """What a fault of this kind does to copies, or None: a plug-in states the kind that its own kinds are like."""
+        """The effect of a kind of fault on copies; None for a kind of a plug-in that is like no built-in kind."""
         return EFFECTS.get(self.facts.get("like", {}).get(kind, kind))
     def by_effects(self, kinds):
         return self.by_paths and all(map(self.effect, kinds))
@@ -547,7 +547,7 @@ class Judge:
             return
         paths = [[hop.sender for hop in hops] + [receiver] for hops in archive.paths(piece, receiver)]
         if each["paths"] != paths:
-            self.wrong.append(f"{name}: its paths are not those of the algorithm, {str(paths)[:80]}")
+            self.wrong.append(f"{name}: its paths are not {str(paths)[:80]}, as the algorithm has them")
         copies = archive.copies(*window, piece, receiver)
         shared = any((stops | alters).bit_count() > 1 for stops, alters in copies.strikes.values())
         self.same(f"{name}: argument", each["argument"], "search" if shared else "disjoint")
