@@ -44,6 +44,7 @@ PAGES: Final = (
 )
 SAMPLED: Final = {ROOT / "docs" / name: one_in for name, one_in in {"how-to": 9, "explanation": 7, "extend": 3}.items()}
 """The folders whose pages are sampled: one in this number."""
+INDEX: Final = ROOT / "docs/index.md"
 GENERATED_PAGES: Final = ROOT / "docs/reference"
 GALLERY: Final = ROOT / "docs/gallery.md"
 """`tests/annexes/papers/test_gallery.py` executes its commands, and compares their numbers."""
@@ -153,9 +154,31 @@ def test_links_resolve(page: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = ROOT / "docs/index.md"
-    listed = {(index.parent / target).resolve() for target, _ in LINK.findall(index.read_text())}
-    assert {page for page in PAGES if page.is_relative_to(index.parent)} - {index} <= listed
+    listed = {(INDEX.parent / target).resolve() for target, _ in LINK.findall(INDEX.read_text())}
+    assert {page for page in PAGES if page.is_relative_to(INDEX.parent)} - {INDEX} <= listed
+
+
+def title(page: Path) -> str:
+    """Return the heading of a page."""
+    text = page.read_text()
+    return next(re.finditer(r"^# (.*)$", text, re.MULTILINE))[1] if page.suffix == ".md" else text.splitlines()[0]
+
+
+def test_links_with_a_capital_quote_the_title_of_their_page() -> None:
+    """A link in a sentence may have words of its own, in small letters; the index has titles only."""
+    wrong = []
+    for page in (*PAGES, *(ROOT / "coordinator/annexes").glob("*/README.md")):
+        for words, target in re.findall(r"(?<!!)\[([^\]]+)\]\((?!https?:)([^)#\s]+\.(?:md|rst))\)", page.read_text()):
+            is_title = words[0].isupper() or page == INDEX
+            if is_title and " ".join(words.split()) != title(page.parent / target):
+                wrong.append(f"{page.relative_to(ROOT)}: {words}")
+    assert wrong == []
+
+
+def test_titles_of_tasks_are_instructions() -> None:
+    titles = [title(page) for page in PAGES if page.parent.name in ("how-to", "extend")]
+    wrong = re.compile(r"(How|What|Which|An?|The) |\w+(ing|s)\b")
+    assert [each for each in titles if wrong.match(each)] == []
 
 
 # --- commands and code -----------------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ nor by the finished pages.
 
 import gc
 import re
+import shutil
 import sys
 from functools import cache
+from os.path import normpath
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +30,7 @@ project = "Collective test bench"
 version = release = emunode.__version__
 author = project_copyright = ""
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-root_doc = "docs/index"
+root_doc = "README"
 include_patterns = ["docs/**", "examples/*.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"]
 exclude_patterns = [".*", "site"]
 
@@ -46,25 +48,27 @@ python_maximum_signature_line_length = 100
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_theme_options: dict[str, list[str]] = {"footer_icons": []}
-html_additional_pages = {"index": "to-docs.html"}
-templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["gallery.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
+
 INDENT: Final = " " * 4
 SECTION: Final = re.compile(r"^\*\*([^*]+)\*\*", re.MULTILINE)
 TARGET: Final = re.compile(r"\]\((?P<page>[^)#\s:]+)\.(?:md|rst)[^)]*\)")
+INDEX: Final = ROOT / "docs" / "index.md"
 
 
-def navigation(index: str) -> str:
+def navigation() -> str:
     """Return one hidden table of contents per section of the index page, with the pages that the section links to."""
-    introduction, *parts = SECTION.split(index)
-    trees = []
+    introduction, *parts = SECTION.split(INDEX.read_text(encoding="utf-8"))
+    trees = ["```{toctree}\n:hidden:\n\ndocs/index\n```"]
     for caption, links in [("", introduction), *zip(parts[::2], parts[1::2], strict=True)]:
-        pages = dict.fromkeys(match["page"] for match in TARGET.finditer(links))
+        targets = dict.fromkeys(match["page"] for match in TARGET.finditer(links))
+        pages = [normpath(f"docs/{target}") for target in targets if target != f"../{root_doc}"]
         options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
         trees.append("\n".join(["```{toctree}", *options, "", *pages, "```"]))
     return "\n\n".join(trees)
@@ -90,7 +94,13 @@ def show_gallery(app: Sphinx, page: str, source: list[str]) -> None:
 def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001  # the arguments of the event
     """Sphinx takes the navigation from tables of contents; the index page has plain links, as every viewer shows these."""
     if page == root_doc:
-        source[0] += "\n\n" + navigation(source[0])
+        source[0] += "\n\n" + navigation()
+
+
+def begin_with_readme(app: Sphinx, error: Exception | None) -> None:
+    """Show the README at the address of the site."""
+    if not error:
+        shutil.copyfile(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
 
 
 def mark_code(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
@@ -147,4 +157,5 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", build_gallery)
     app.connect("source-read", show_gallery)
     app.connect("source-read", add_navigation)
+    app.connect("build-finished", begin_with_readme)
     app.connect("autodoc-process-docstring", mark_code)

@@ -11,7 +11,7 @@ from os.path import normpath
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
@@ -44,6 +44,27 @@ SHOWN = ("hypercube-edge-disjoint-trees", "two-crashes", "survival", "trees-agai
 ADDRESS = re.compile(r"""(?:url\(|@import\s+)\s*['"]?([^'")\s;]+)""")
 
 
+SUBJECTS = {
+    "install": "how-to/install",
+    "write own algorithm": "extend/algorithm",
+    "grade": "how-to/assignment",
+    "watch a run": "how-to/watch",
+    "crash a node": "how-to/faults",
+    "kubernetes": "how-to/kubernetes",
+    "topology": "extend/topology",
+    "reduce": "how-to/collectives",
+    "campaign": "how-to/campaigns",
+    "repair": "how-to/repair",
+    "exit status": "how-to/install",
+    "timed clock": "how-to/timed-clock",
+    "compare runs": "how-to/runs",
+    "python": "how-to/python",
+    "docker": "how-to/containers",
+    "glossary": "reference/glossary",
+    "simgrid": "explanation/why-not",
+    "Network.broadcast": "api/python",
+}
+"""The page that a query has to put first."""
 SPHINX = "import sys\nfrom sphinx.cmd.build import main\nsys.exit(main(sys.argv[1:]))"
 """Is `-m sphinx`, in a process that has imported this project already."""
 SEEN = """
@@ -159,10 +180,16 @@ def test_docstrings_of_api_and_extension_points_are_there(site: Path) -> None:
 
 def test_every_page_of_the_documentation_is_in_the_navigation(site: Path) -> None:
     """Sphinx warns of a page that is in no table of contents; here the pages themselves are compared."""
-    index = site / "docs/index.html"
+    index = site / "index.html"
     listed = {target(index, link).path for link in parsed(index).links}
     sources = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.rst")]
     assert {(site / page.relative_to(ROOT)).with_suffix(".html") for page in sources} <= listed
+
+
+def test_the_site_begins_with_the_readme_and_its_picture(site: Path) -> None:
+    start = parsed(site / "index.html")
+    assert next(Path(asset).name for asset in start.assets if "_images" in asset) == "watch.gif"
+    assert start.links == parsed(site / "README.html").links
 
 
 def test_the_gallery_leads_to_its_reports(site: Path) -> None:
@@ -205,6 +232,17 @@ def test_the_gallery_is_a_wall_of_pictures(site: Path, page: Browser, width: int
     assert (top == other_top, left == other_left) == ((True, False) if width == 1280 else (False, True))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.complaints() == []
+
+
+@pytest.mark.browser
+def test_the_search_puts_the_page_of_a_subject_first(site: Path, page: Browser) -> None:
+    first = "document.querySelector('ul.search li a')?.getAttribute('href').split(/[?#]/)[0]"
+    found = {}
+    for query in SUBJECTS:
+        page.call("Page.navigate", url=f"{(site / 'search.html').as_uri()}?q={quote(query)}")
+        page.wait_until(f"new URLSearchParams(location.search).get('q') === {query!r} && {first}")
+        found[query] = page.evaluate(first)
+    assert found == {query: f"docs/{name}.html" for query, name in SUBJECTS.items()}
 
 
 @pytest.mark.browser
