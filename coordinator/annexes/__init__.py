@@ -37,7 +37,14 @@ class Annex(NamedTuple):
 
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
     "clusters": ("coordinator manifest", "driver 'mpi'", "driver 'slurm'", "driver 'ssh'"),
-    "exports": ("coordinator export", "Campaign.export", "Run.export", "Run.figures", "a picture in LaTeX"),
+    "exports": (
+        "coordinator export",
+        "Campaign.export",
+        "Run.export",
+        "Run.figures",
+        "a picture as PNG or PDF",
+        "a chart in LaTeX",
+    ),
     "schedules": (
         "coordinator.CollectiveSchedule",
         "coordinator.schedule",

@@ -198,7 +198,7 @@ class Sweep(Judged):
         return {
             "table.csv": to_csv(self.rows),
             "sweep.svg": drawn.svg,
-            **({"sweep.tex": "".join(drawn.latex())} if has_function("a picture in LaTeX") else {}),
+            **({"sweep.tex": "".join(drawn.latex())} if has_function("a chart in LaTeX") else {}),
             "sweep.html": self.report().html,
         }
 

@@ -38,7 +38,7 @@ class CompareOutput:
     json: JsonFlag = False
     markdown: Annotated[bool, Parameter(help="print a Markdown table")] = False
     csv: Annotated[bool, Parameter(help="print comma-separated values")] = False
-    plot: Annotated[Path | None, Parameter(help="draw the main metrics as bars: FILE.svg, FILE.png or FILE.tex")] = None
+    plot: Annotated[Path | None, Parameter(help="draw the main metrics as bars, .svg, .png, .pdf or .tex")] = None
     out: Annotated[Path | None, Parameter(help="page of the runs: what differs, and all maps on one slider")] = None
 
 

@@ -10,11 +10,11 @@ from coordinator.annexes import annex_function
 from coordinator.history.stored.writing import replace_file
 from coordinator.reports.chart import Chart
 from coordinator.reports.plot import Plot
-from coordinator.reports.raster import png_of
 from coordinator.reports.theme import standalone
 from emunode.errors import ScenarioError
 
-FORMATS: Final = (".svg", ".png", ".tex")
+DRAWING_FORMATS: Final = (".svg", ".png", ".pdf")
+CHART_FORMATS: Final = (*DRAWING_FORMATS, ".tex")
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,7 +40,7 @@ class Page:
 
 @dataclass(frozen=True, repr=False)
 class Picture:
-    """A chart or a drawing as an SVG document, which can be written as SVG, PNG or LaTeX."""
+    """A chart or a drawing as an SVG document, which can be written as SVG, PNG and PDF, a chart as LaTeX too."""
 
     svg: str
     """The document."""
@@ -50,24 +50,29 @@ class Picture:
     about: Sequence[str] = ()
     """Lines that files carry as a comment: what is shown, and the command that made it."""
 
-    def save(self, path: Path | str, *, field: str = "plot") -> Path:
-        """Write the picture to a file, `.svg`, `.png` or `.tex`, and return its path.
+    @property
+    def formats(self) -> Sequence[str]:
+        """The endings of the files that `save` writes."""
+        return DRAWING_FORMATS if self.plot is None else CHART_FORMATS
 
-        A `.tex` file is for `\\input`: a chart is an axis of pgfplots, a drawing a picture of TikZ. Raises ScenarioError
-        (for `field`) for other file types, if PNG is not available, and if the file cannot be written.
+    def save(self, path: Path | str, *, field: str = "plot") -> Path:
+        """Write the picture to a file, `.svg`, `.png`, `.pdf` or for a chart `.tex`, and return its path.
+
+        A `.tex` file is for `\\input`: the chart as an axis of pgfplots. Raises ScenarioError (for `field`) for other
+        file types, if PNG or PDF is not available, and if the file cannot be written.
         """
         path = Path(path)
         match path.suffix:
             case ".svg":
                 content: bytes = described(self.svg, self.about).encode()
-            case ".png":
-                content = png_of(self.svg, field, path, "; or use .svg", about=self.about)
-            case ".tex":
+            case ".png" | ".pdf":
+                content = annex_function("a picture as PNG or PDF")(self, path, field)
+            case ".tex" if self.plot is not None:
                 content = "".join(self.latex()).encode()
-            case _:
-                raise ScenarioError(
-                    field, str(path), f"expected a file name that ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
-                )
+            case suffix:
+                remedy = "; for LaTeX write a .pdf, and \\includegraphics it" if suffix == ".tex" else ""
+                endings = f"{', '.join(self.formats[:-1])} or {self.formats[-1]}"
+                raise ScenarioError(field, str(path), f"expected a file name that ends in {endings}{remedy}")
         try:
             replace_file(path, content)
         except OSError as error:
@@ -75,8 +80,8 @@ class Picture:
         return path
 
     def latex(self) -> Sequence[str]:
-        """Return the lines of the picture for a LaTeX document; its head says what the document needs."""
-        lines: Sequence[str] = annex_function("a picture in LaTeX")(self)
+        """Return the lines of a chart for a LaTeX document; its head says what the document needs."""
+        lines: Sequence[str] = annex_function("a chart in LaTeX")(self)
         return lines
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import overload
 
 import polars as pl
@@ -14,12 +15,13 @@ from hypothesis import settings
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, FinishedRun, MemoryRun, MemorySink, RunResult
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.reports.raster import font_family
+from coordinator.reports.pictures import Picture
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.named import name_values
 from coordinator.scenario.plugins import load_plugins
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import ScenarioError
 from emunode.play import play
 from emunode.plugins import LOADED
 from emunode.registry import withdraw
@@ -28,8 +30,20 @@ from tests.helpers.warm_programs import ROOT
 GOLDEN = ROOT / "tests" / "golden"
 REPEATABLE_EXAMPLES = 40
 """The number of Hypothesis examples of a property with `--all`, where a test does not state another."""
+
+
+def draws_png() -> bool:
+    """Whether pictures can be written as PNG here."""
+    with TemporaryDirectory() as folder:
+        try:
+            Picture('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>', "").save(f"{folder}/picture.png")
+        except ScenarioError:
+            return False
+        return find_spec("PIL") is not None
+
+
 needs_png = pytest.mark.skipif(
-    not all(map(find_spec, ("resvg_py", "PIL"))) or font_family() is None,
+    not draws_png(),
     reason="PNG needs the extra `report` and a font (Debian, Ubuntu: apt install fonts-dejavu-core)",
 )
 

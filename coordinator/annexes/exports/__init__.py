@@ -40,6 +40,7 @@ def register() -> Annex:
             "Run.export": "coordinator.annexes.exports.files:export_run",
             "Run.figures": "coordinator.annexes.exports.figures:figures_of_run",
             "Campaign.export": "coordinator.annexes.exports.files:export_campaign",
-            "a picture in LaTeX": "coordinator.annexes.exports.latex_pictures:latex_lines",
+            "a picture as PNG or PDF": "coordinator.annexes.exports.drawing_files:file_of",
+            "a chart in LaTeX": "coordinator.annexes.exports.pgfplots:chart_lines",
         },
     )

@@ -3,20 +3,19 @@
 Below the map stands the sentence of the step.
 """
 
-import re
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from coordinator.annexes.exports.drawing_files import drawn
 from coordinator.history.stored.writing import replace_file
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import WIDTH
 from coordinator.reports.maps.base import NetworkMap
 from coordinator.reports.network_svg import CSS
 from coordinator.reports.panels.base import Report
-from coordinator.reports.raster import png_of
-from coordinator.reports.theme import LIGHT, in_light_colours
+from coordinator.reports.theme import LIGHT, in_light_colours, without_media
 from emunode.errors import ScenarioError
 
 STRIP: Final = 56
@@ -45,7 +44,7 @@ def write_gif(data: RunData, path: Path) -> Path:
         ) from None
 
     def image(frame: int) -> Image.Image:
-        return Image.open(BytesIO(png_of(map_at(picture, frame), "gif", path, zoom=1))).convert("RGB")
+        return Image.open(BytesIO(drawn("png", map_at(picture, frame), path, "gif"))).convert("RGB")
 
     # One palette for all pictures, from the last one, since it has every colour: a palette of its own would make each
     # flicker.
@@ -72,8 +71,7 @@ def map_at(picture: NetworkMap, frame: int) -> str:
     text = f"step {names[frame]} of {last[-1]}: {texts[frame]}"
     shown = text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
     height = round(picture.layout.height)
-    # A picture has no small screens, and so no rules for them.
-    css = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}", "", CSS)
+    css = without_media(CSS)  # a picture has no small screens
     return in_light_colours(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="map" viewBox="0 0 {WIDTH:.0f} {height + STRIP}" '
         f'width="{WIDTH:.0f}" height="{height + STRIP}"><style>{css}text{{font-family:sans-serif}}</style>'

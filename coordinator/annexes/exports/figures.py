@@ -1,7 +1,7 @@
-"""The figures of a run for papers and slides: every chart and map of its report as SVG, PNG and LaTeX.
+"""The figures of a run for papers and slides: every chart and map of its report as SVG, PNG, PDF and LaTeX.
 
-`FIGURES` lists them, beside the map; a figure that has nothing to show of a run is left out. Charts become axes of
-pgfplots, maps and trees pictures of TikZ. A document `figures.tex` inputs all of them.
+`FIGURES` lists them, beside the map; a figure that has nothing to show of a run is left out. Charts are also axes of
+pgfplots. A document `figures.tex` shows all of them.
 """
 
 import re
@@ -28,7 +28,7 @@ from coordinator.reports.panels.links import loads_chart, ports_chart, timelines
 from coordinator.reports.panels.space_time import space_time_diagram
 from coordinator.reports.panels.steps import delivered_chart, step_charts
 from coordinator.reports.panels.traffic import traffic_charts
-from coordinator.reports.pictures import FORMATS, Picture, picture_of, write_lines
+from coordinator.reports.pictures import Picture, picture_of, write_lines
 from coordinator.reports.theme import LIGHT, TREE_COLOURS, in_light_colours, standalone, viridis, without_media
 from coordinator.scenario.command import run_command
 from emunode.errors import ScenarioError
@@ -43,6 +43,8 @@ MOST_TREES: Final = 12
 COLUMNS: Final = 3
 """Trees side by side."""
 DOCUMENT: Final = "figures.tex"
+PREAMBLE: Final = (*latex.PREAMBLE, r"\usepackage{graphicx}")
+LARGEST: Final = r"width=\linewidth, height=0.85\textheight, keepaspectratio"
 
 # --- the figures of a run --------------------------------------------------------------------------------------------
 
@@ -237,7 +239,7 @@ def _document(drawn: str, css: str) -> str:
 
 
 def write_figures(figures: Mapping[str, Picture], folder: Path) -> Path:
-    """Write figures as `.svg`, `.png` and `.tex`, and a document that inputs them; return the folder.
+    """Write figures as `.svg`, `.png`, `.pdf` and, if charts, `.tex`, and a document with all; return the document.
 
     Raises ScenarioError (field `figures`) if there is no figure, PNG is not available, or the folder cannot be written.
     """
@@ -248,18 +250,19 @@ def write_figures(figures: Mapping[str, Picture], folder: Path) -> Path:
     except OSError as error:
         raise ScenarioError("figures", str(folder), f"cannot be written: {error.strerror}") from None
     for name, drawn in figures.items():
-        for suffix in FORMATS:
+        for suffix in drawn.formats:
             drawn.save(folder / f"{name}{suffix}", field="figures")
     return write_lines(folder / DOCUMENT, document(figures), "figures")
 
 
 def document(figures: Mapping[str, Picture]) -> Iterator[str]:
-    """Yield a LaTeX document that inputs every figure on a page of its own."""
-    yield "% Compile with pdflatex. To use a figure in a paper, copy the lines of the preamble and \\input its file.\n"
-    yield "\\documentclass{article}\n\\usepackage[a4paper, margin=1.5cm]{geometry}\n" + "\n".join(latex.PREAMBLE)
+    """Yield a LaTeX document with every figure on a page of its own."""
+    yield "% Compile with pdflatex. To use a figure in a paper, copy the preamble and its line.\n"
+    yield "\\documentclass{article}\n\\usepackage[a4paper, margin=1.5cm]{geometry}\n" + "\n".join(PREAMBLE)
     yield "\n\\pagestyle{empty}\n\\begin{document}\n"
     for name, drawn in figures.items():
         words = latex.text(drawn.about[0] if drawn.about else name)
-        yield f"\\begin{{center}}\n\\input{{{name}.tex}}\\par\\medskip\n{words}\n"
+        line = f"\\includegraphics[{LARGEST}]{{{name}.pdf}}" if drawn.plot is None else f"\\input{{{name}.tex}}"
+        yield f"\\begin{{center}}\n{line}\\par\\medskip\n{words}\n"
         yield "\\end{center}\n\\clearpage\n"
     yield "\\end{document}\n"

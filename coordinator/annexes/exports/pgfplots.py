@@ -6,9 +6,10 @@ The document is made from rows of `coordinator.reports.curves`, so a stored camp
 from collections.abc import Iterator, Sequence
 from math import nan
 
-from coordinator.annexes.exports.latex import PREAMBLE, definition, text
+from coordinator.annexes.exports.latex import PREAMBLE, comments, definition, text
 from coordinator.reports.charts import ratio_plot
 from coordinator.reports.curves import curves_of
+from coordinator.reports.pictures import Picture
 from coordinator.reports.plot import CROSSES, HOLLOW, Mode, Plot, PlotAxis, Series
 from coordinator.reports.tables import Row
 from coordinator.reports.theme import viridis
@@ -35,6 +36,13 @@ def pgfplots(rows: Sequence[Row]) -> Iterator[str]:
         yield from axis(title, ratio_plot(x_label, lines, unit))
         yield "\n"
     yield "\\end{document}\n"
+
+
+def chart_lines(picture: Picture) -> Sequence[str]:
+    """Return the lines of a chart for a LaTeX document; its head says what the document needs."""
+    assert picture.plot is not None
+    needs = ["Its document needs in the preamble:", *PREAMBLE]
+    return [*comments([*(picture.about or (picture.title,)), *needs]), *axis(picture.title, picture.plot)]
 
 
 # --- one axis --------------------------------------------------------------------------------------------------------

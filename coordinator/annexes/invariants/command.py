@@ -58,7 +58,7 @@ class GraphCommand(PluginCommand):
         float, Parameter(help="seconds for each property that no formula gives; the others are always printed")
     ] = 10.0
     picture: Annotated[
-        Path | None, Parameter(group=OUTPUT, help="draw the network into this file, .svg, .png or .tex (TikZ)")
+        Path | None, Parameter(group=OUTPUT, help="draw the network into this file, .svg, .png or .pdf")
     ] = None
     figure: Annotated[
         list[str] | None,

@@ -6,19 +6,17 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import polars as pl
+import pypdf
 import pytest
 
 from coordinator.annexes.exports.figures import figures_of_run
-from coordinator.reports import pictures
 from coordinator.reports.data import read_run
 from coordinator.reports.pictures import Picture
 from coordinator.reports.plot import Mode
-from coordinator.reports.raster import png_of
 from tests.helpers.command_line import Call, fields
 from tests.helpers.support import needs_png, run_scenario
 
@@ -63,40 +61,53 @@ def test_svg_and_latex_files_name_their_command(
     for name, picture in drawn.items():
         svg = picture.save(tmp_path / f"{name}.svg").read_text()
         about = next(each.text for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("metadata"))
-        latex = picture.save(tmp_path / f"{name}.tex").read_text()
         made = "Made by: coordinator export run --figures out"
         assert made in (about or "")
-        assert f"% {made}\n" in latex
+        if picture.plot is not None:
+            assert f"% {made}\n" in picture.save(tmp_path / f"{name}.tex").read_text()
         assert "var(" not in svg
 
 
 @needs_png
 def test_png_files_are_pictures_with_a_description(
-    stored: tuple[str, Path], drawn: Mapping[str, Picture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stored: tuple[str, Path], drawn: Mapping[str, Picture], tmp_path: Path
 ) -> None:
-    """Drawn at half their size but for the shortest one: the others would take four times as long."""
     images = pytest.importorskip("PIL.Image")
     assert drawn.keys() <= set().union(*SCENARIOS.values())
-    named = SCENARIOS[stored[0]]
-    large = min(named, key=lambda name: len(drawn[name].svg))
-    for name in named:
-        with monkeypatch.context() as patch:
-            if name != large:
-                patch.setattr(pictures, "png_of", partial(png_of, zoom=1))
-            image = images.open(drawn[name].save(tmp_path / f"{name}.png"))
+    for name in SCENARIOS[stored[0]]:
+        image = images.open(drawn[name].save(tmp_path / f"{name}.png"))
         image.load()
         assert "Made by: coordinator export run --figures out" in image.info["Description"]
 
 
+@needs_png
+def test_pdf_files_have_size_texts_and_command(
+    stored: tuple[str, Path], drawn: Mapping[str, Picture], tmp_path: Path
+) -> None:
+    """Read by another library: three quarters of a point for each unit, and every letter of the drawing as text."""
+    for name in SCENARIOS[stored[0]]:
+        path = drawn[name].save(tmp_path / f"{name}.pdf")
+        assert path.read_bytes() == drawn[name].save(tmp_path / "again.pdf").read_bytes()
+        read = pypdf.PdfReader(path)
+        (page,) = read.pages
+        root = ElementTree.fromstring(drawn[name].svg)
+        *_, width, height = map(float, root.attrib["viewBox"].split())
+        assert (float(page.mediabox.width), float(page.mediabox.height)) == pytest.approx((width * 0.75, height * 0.75))
+        words = (text for each in root.iter() if each.tag.endswith("text") for text in each.itertext())
+        assert Counter("".join("".join(words).split())) == Counter("".join(page.extract_text().split())), name
+        assert read.metadata is not None
+        assert "Made by: coordinator export run --figures out" in (read.metadata.subject or "")
+
+
 def test_latex_has_balanced_groups_and_environments(drawn: Mapping[str, Picture]) -> None:
     for name, picture in drawn.items():
+        if picture.plot is None:
+            continue
         tex = re.sub(r"^%.*\n", "", "".join(picture.latex()), flags=re.MULTILINE)
         plain = re.sub(r"\\[{}]", "", tex)
         assert plain.count("{") == plain.count("}"), name
         begun, ended = (re.findall(rf"\\{word}{{(\w+)}}", tex) for word in ("begin", "end"))
-        assert sorted(begun) == sorted(ended), name
-        assert begun.count("tikzpicture") == 1
-        assert ("axis" in begun) == (picture.plot is not None)
+        assert sorted(begun) == sorted(ended) == ["axis", "tikzpicture"], name
         used = set(re.findall(r"(?:draw=|fill=|text=|addplot\[)(bench-\w+)", tex))
         assert used <= set(re.findall(r"\\definecolor{([\w-]+)}", tex)), name
 
@@ -127,32 +138,6 @@ def _sum(picture: Picture, mode: Mode, column: int) -> float:
     return sum(point[column] for series in picture.plot.series if series.mode is mode for point in series.points)
 
 
-def test_lines_of_a_map_are_those_of_its_svg(drawn: Mapping[str, Picture]) -> None:
-    """Each part of a path of the drawing is a path of the picture, with the same ends; each circle is a circle."""
-    if "map" not in drawn:
-        pytest.skip("no map")
-    picture = drawn["map"]
-    root = ElementTree.fromstring(picture.svg)
-    tex = "".join(picture.latex())
-    ends: Counter[tuple[float, float]] = Counter()
-    for element in root.iter():
-        if element.get("class") in ("flow", "head", "forged", "gone"):
-            ends.update(
-                (round(float(x), 1), round(float(y), 1))
-                for x, y in re.findall(r"M(-?[\d.]+) (-?[\d.]+)", element.get("d", ""))
-            )
-    starts = Counter(
-        (round(float(x), 1), round(float(y), 1))
-        for x, y in re.findall(r"\\path\[[^]]*\] \((-?[\d.]+), (-?[\d.]+)\)", tex)
-    )
-    assert ends
-    assert ends <= starts
-    circles = [each for each in root.iter() if each.tag.endswith("circle")]
-    assert tex.count("circle [radius=") == len(circles)
-    names = [each for each in root.iter() if each.tag.endswith("text")]
-    assert tex.count("\\node[") == len(names)
-
-
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_pdflatex_compiles_all_figures(stored: tuple[str, Path], call: Call) -> None:
     assert call("export --figures out", stored[1]).status == 0
@@ -161,20 +146,15 @@ def test_pdflatex_compiles_all_figures(stored: tuple[str, Path], call: Call) -> 
     assert done.returncode == 0, done.stdout[-2000:].decode(errors="replace")
 
 
-@pytest.fixture
-def half_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw PNG files at half their size, which takes a quarter of the time."""
-    monkeypatch.setattr(pictures, "png_of", partial(png_of, zoom=1))
-
-
 @needs_png
-@pytest.mark.usefixtures("half_size")
 def test_maps_show_a_step(call: Call, tmp_path: Path) -> None:
     path = run_scenario(Path("run"), **fields("star:3 broadcast edt")).path
     assert call("export --figures one --step 3 --json", path).data == {"written": {"figures": "one/figures.tex"}}
-    tex = (tmp_path / "one" / "map-step-3.tex").read_text()
-    assert tex.startswith("% permutation star graph S_3: step 3: ")
-    assert f"coordinator export figures {path} one --step 3" in tex
+    about = pypdf.PdfReader(tmp_path / "one" / "map-step-3.pdf").metadata
+    assert about is not None
+    assert (about.title or "").startswith("permutation star graph S_3: step 3: ")
+    assert f"coordinator export figures {path} one --step 3" in (about.subject or "")
+    assert "{map-step-3.pdf}" in (tmp_path / "one" / "figures.tex").read_text()
     refused = call("export --figures two --step 99", path)
     assert refused.status == 2
     assert "expected 1 to" in refused.err
@@ -198,7 +178,6 @@ def test_figures_without_a_run_are_refused(flags: str, message: str, call: Call)
 
 
 @needs_png
-@pytest.mark.usefixtures("half_size")
 def test_campaigns_have_figures_too(call: Call, tmp_path: Path) -> None:
     flags = "campaign --topology star:4 --algorithm greedy-tree --faults nodes=1..2 --trials 20 --workers 1 --out study"
     assert call(flags).status == 0
@@ -212,13 +191,14 @@ def test_campaigns_have_figures_too(call: Call, tmp_path: Path) -> None:
     assert call("export study --figures figures --step 2").status == 2
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".tex"])
-def test_networks_and_comparisons_are_written_with_their_command(suffix: str, call: Call) -> None:
-    assert call(f"graph star:3 --picture net{suffix}").status == 0
-    assert f"coordinator graph star:3 --picture net{suffix}" in Path(f"net{suffix}").read_text()
+def test_networks_and_comparisons_are_written_with_their_command(call: Call) -> None:
+    assert call("graph star:3 --picture net.svg").status == 0
+    assert "coordinator graph star:3 --picture net.svg" in Path("net.svg").read_text()
     paths = [run_scenario(Path(name), **fields(f"star:3 broadcast {name}")).path for name in ("edt", "flood")]
-    assert call(f"compare --csv --plot both{suffix}", *paths).status == 0
-    assert "Made by: coordinator compare" in Path(f"both{suffix}").read_text()
-    refused = call("graph star:4 --picture net.pdf")
+    for suffix in (".svg", ".tex"):
+        assert call(f"compare --csv --plot both{suffix}", *paths).status == 0
+        assert "Made by: coordinator compare" in Path(f"both{suffix}").read_text()
+    refused = call("graph star:4 --picture net.tex")
     assert refused.status == 2
-    assert "expected a file name that ends in .svg, .png or .tex" in refused.err.replace("\n", " ")
+    message = "expected a file name that ends in .svg, .png or .pdf; for LaTeX write a .pdf, and \\includegraphics it"
+    assert message in refused.err.replace("\n", " ")

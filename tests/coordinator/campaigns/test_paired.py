@@ -1,6 +1,5 @@
 """Paired differences of variants, and the intervals of latencies, against enumeration of all fault sets."""
 
-from functools import partial
 from pathlib import Path
 from statistics import NormalDist
 
@@ -13,7 +12,6 @@ from coordinator.campaigns.session import run_campaign
 from coordinator.campaigns.statistics import betting_interval, t_interval, t_quantile
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.tables import CampaignRow, rows
-from coordinator.reports.raster import png_of
 from emunode.errors import ScenarioError
 from tests.helpers.command_line import Call, fields
 from tests.helpers.support import needs_png
@@ -164,8 +162,7 @@ def test_reachability_is_empty_where_it_is_not_exact() -> None:
 
 
 @needs_png
-def test_the_command_prints_pairs_and_papers_get_curves(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.reports.pictures.png_of", partial(png_of, zoom=1))  # a quarter of the time
+def test_the_command_prints_pairs_and_papers_get_curves(call: Call) -> None:
     flags = "campaign --topology hypercube:3 --vary algorithm=flood,sbt --faults nodes=1..3 --trials 20 --workers 1 --paired"
     done = call(f"{flags} --json --out study")
     assert {row["figure"] for row in done.data["paired"]} == {"delivery_ratio", "max_latency"}
