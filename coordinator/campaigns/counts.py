@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.campaigns.trial_runner import TrialResult
+from coordinator.history.stored.reading import RefusedError
+from coordinator.history.stored.records import Items, Natural
 from coordinator.theory.batch.draws import BLOCK
 from coordinator.theory.batch.engine import BatchOutcome
 from coordinator.theory.dependence.bit_rows import Indices
@@ -98,11 +100,10 @@ class LatencyCounts:
         return {"packets": self.packets, "sums": sums, **longest, "by_step": by_step}
 
     @classmethod
-    def of_record(cls, fields: Mapping[str, Any]) -> Self:
+    def of_record(cls, record: "LatencyRecord") -> Self:
         """Build latencies from a record: the inverse of `record`."""
-        sums = {served: list(each) for served, *each in fields["sums"]}
-        by_step = Counter(dict(map(tuple, fields["by_step"])))
-        return cls(fields["packets"], sums, fields["longest"], fields["squares"], by_step)
+        sums = {served: each for served, *each in record.sums}
+        return cls(record.packets, sums, record.longest, record.squares, Counter(dict(record.by_step)))
 
 
 def _early_groups() -> list[int]:
@@ -242,6 +243,50 @@ def _groups_of(outcome: BatchOutcome, start: int) -> Iterator[tuple[int, Ratios]
         yield groups[first], Counter(ratios)
 
 
+@dataclass(frozen=True)
+class LatencyRecord:
+    """The packets and latencies in the record of a block."""
+
+    packets: Natural
+    sums: Items[tuple[Natural, Natural, Natural, Natural]]
+    longest: Natural
+    squares: Natural
+    by_step: Items[tuple[Natural, Natural]]
+
+
+@dataclass(frozen=True)
+class BlockRecord:
+    """A block of draws as a line of the campaign's record."""
+
+    block: Natural
+    point: Natural
+    variant: Natural
+    trials: Natural
+    undecided: Natural
+    violated: Natural
+    steps: Natural
+    segments: Natural
+    due: Items[tuple[Natural, Natural, Natural, Natural]]
+    lost: Items[tuple[Natural, Natural]]
+    worst: Items[tuple[Natural, Natural]]
+    violations: Items[Natural]
+    whole: bool
+    times: LatencyRecord
+    groups: Items[tuple[Natural, Items[tuple[Natural, Natural, Natural]]]]
+
+    def __post_init__(self) -> None:
+        if not self.trials:
+            raise RefusedError("it has no trials")
+        decided = self.trials - self.undecided
+        for name, rows in (("due", self.due), ("lost", self.lost)):
+            if (counted := sum(row[1] for row in rows)) != decided:
+                raise RefusedError(f"{name} has {counted} trials, and {decided} are decided")
+        ratios = [(due, intact) for _, group in self.groups for due, intact, _ in group]
+        ratios += [(due * trials, intact) for due, trials, intact, _ in self.due]
+        if any(due == 0 or intact > due for due, intact in ratios) or any(row[3] > row[1] for row in self.due):
+            raise RefusedError("more messages arrived than were due")
+
+
 @dataclass
 class DrawBlock:
     """The counts of consecutive draws of one variant at one point, and the numbers of a few of them."""
@@ -251,9 +296,9 @@ class DrawBlock:
     start: int
     """Position of the first draw in the order of runs."""
     counts: Counts
-    worst: list[list[int]]
+    worst: Sequence[tuple[int, int]]
     """[nodes that miss a message, number of the draw] of the trials that lose most, worst first."""
-    violations: list[int]
+    violations: Sequence[int]
     """Numbers of the first draws that break a claim."""
     whole: bool
     """Whether the draws are all sets of the point in order, instead of a random sample."""
@@ -277,7 +322,7 @@ class DrawBlock:
         lost = np.where(outcome.decided, outcome.unserved, 0)
         # The first of equally bad draws, so that a resumed campaign names the same ones.
         order = np.argsort(-lost, kind="stable")[:KEPT]
-        worst = [[int(lost[at]), int(drawn[at])] for at in order.tolist() if lost[at]]
+        worst = [(int(lost[at]), int(drawn[at])) for at in order.tolist() if lost[at]]
         violations = [int(drawn[at]) for at in np.flatnonzero(broken)[:KEPT].tolist()]
         return cls(*place, Counts.of_outcome(outcome, broken, place[2]), worst, violations, whole)
 
@@ -297,21 +342,19 @@ class DrawBlock:
         }  # fmt: skip
 
     @classmethod
-    def of_record(cls, fields: Mapping[str, Any]) -> Self:
+    def of_record(cls, record: BlockRecord) -> Self:
         """Build a block from a line of the record: the inverse of `record`."""
-        names = ("trials", "undecided", "violated", "steps", "segments")
-        times = LatencyCounts.of_record(fields["times"])
-        counts = Counts(**{name: fields[name] for name in names}, predicted=None, times=times)
-        counts.due = {due: list(each) for due, *each in fields["due"]}
-        counts.lost = Counter(dict(map(tuple, fields["lost"])))
-        counts.groups = _groups_of_record(fields["groups"])
-        place = (fields["point"], fields["variant"], fields["block"])
-        return cls(*place, counts, fields["worst"], fields["violations"], fields["whole"])
-
-
-def _groups_of_record(groups: Sequence[Any]) -> dict[int, Ratios]:
-    """Return the groups of a block from their JSON value."""
-    return {group: Counter({(due, intact): trials for due, intact, trials in ratios}) for group, ratios in groups}
+        counts = Counts(
+            record.trials, record.undecided, record.violated, record.steps, record.segments,
+            due={due: each for due, *each in record.due}, lost=Counter(dict(record.lost)), predicted=None,
+            times=LatencyCounts.of_record(record.times),
+            groups={
+                group: Counter({(due, intact): trials for due, intact, trials in ratios})
+                for group, ratios in record.groups
+            },
+        )  # fmt: skip
+        place = record.point, record.variant, record.block
+        return cls(*place, counts, list(record.worst), list(record.violations), record.whole)
 
 
 def total(blocks: Iterable[DrawBlock]) -> Counts:

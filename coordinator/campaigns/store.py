@@ -9,26 +9,18 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self, TextIO
+from typing import Any, Literal, Self, TextIO
 
 import tomli_w
 
-from coordinator.campaigns.counts import Counts, DrawBlock, total
+from coordinator.campaigns.counts import BlockRecord, Counts, DrawBlock, total
 from coordinator.campaigns.grid import Done, Grid, Key
-from coordinator.campaigns.stored_records import (
-    COUNT,
-    RESULT,
-    TEXT,
-    TEXTS,
-    RecordCheck,
-    read_records,
-    require_block,
-    require_trial,
-)
-from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
+from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.history.run_directory import require_no_links
-from coordinator.history.stored.reading import RefusedError, read_toml
+from coordinator.history.stored.reading import RefusedError, read_lines, read_toml
+from coordinator.history.stored.records import Items, Natural, read_record, refused_in
 from coordinator.history.stored.version import VERSION_KEY, require_version
 from coordinator.history.stored.writing import naming, open_to_append, replace_file
 from coordinator.scenario.declared_network import AS_DECLARED
@@ -43,6 +35,33 @@ from emunode.topologies.table import TableTopology
 GRID = "campaign.toml"
 RECORDS = "trials.jsonl"
 SYNC_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """The draw of a trial as a line of the campaign's record; the line also has the values of its `TrialResult`."""
+
+    point: Natural
+    variant: Natural
+    number: Natural
+    faults: Items[str]
+    seed: Natural
+    over: Literal["tcp"] | None = None
+    """Of a trial that was repeated over TCP."""
+
+
+@dataclass(frozen=True)
+class GridFile:
+    """The values of `campaign.toml`."""
+
+    scenario: dict[str, Any]
+    vary: dict[str, list[Any]]
+    faults: list[str]
+    trials: Natural
+    engine: str
+    precision: float | None = None
+    fingerprint: str = ""
+    version: str = ""
 
 
 class FinishedTrials:
@@ -259,39 +278,34 @@ def load_records(found: FinishedTrials, path: Path, see: Callable[[Key, Trial, b
     Raises OSError if the file cannot be read, and RefusedError for a record that is malformed or belongs to no point
     and variant of the grid.
     """
-    grid, whole = found.grid, 0
-    for line, size, fields in read_records(path):
-        try:
-            exact = "block" in fields
-            (require_block if exact else require_trial)(fields)
-            if fields["point"] >= len(grid.points) or fields["variant"] >= len(grid.variants):
-                raise RefusedError("its point or its variant is not one of the grid")
-        except RefusedError as error:
-            raise RefusedError(f"line {line}: {error}") from None
-        if exact:
-            FinishedTrials.add_block(found, DrawBlock.of_record(fields))
-        else:
-            key, trial, result = record_of(fields)
-            see(key, trial, "over" in fields)
-            if "over" in fields:
-                found.sockets[key] = result
-            else:
-                found.findings[key] = trial, result
-        whole += size
+    whole = 0
+    for number, line in enumerate(read_lines(path, follow=False), 1):
+        with refused_in(f"line {number}"):
+            _load(found, line, see)
+        whole += len(line) + 1
     return whole
+
+
+def _load(found: FinishedTrials, line: bytes, see: Callable[[Key, Trial, bool], None]) -> None:
+    exact = line.startswith(b'{"block"')
+    record = read_record(BlockRecord, line) if exact else read_record(TrialRecord, line)
+    if record.point >= len(found.grid.points) or record.variant >= len(found.grid.variants):
+        raise RefusedError("its point or its variant is not one of the grid")
+    if isinstance(record, BlockRecord):
+        FinishedTrials.add_block(found, DrawBlock.of_record(record))
+        return
+    result = read_record(TrialResult, line)
+    if result.decided and not 0 < result.expected >= result.intact:
+        raise RefusedError(f"{result.intact} of {result.expected} messages arrived intact")
+    key, trial = Key(record.point, record.variant, record.number), Trial(record.variant, record.faults, record.seed)
+    see(key, trial, record.over is not None)
+    (FinishedTrials.add_socket_trial if record.over else FinishedTrials.add)(found, key, trial, result)
 
 
 def _record(key: Key, trial: Trial, result: TrialResult) -> dict[str, object]:
     # Only trials under the timed clock have seconds.
     values = {name: value for name, value in vars(result).items() if name != "seconds" or value is not None}
     return {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **values}
-
-
-def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, TrialResult]:
-    """Return a record from its JSON values; keys of later versions are left out."""
-    key = Key(*(fields[name] for name in Key._fields))
-    trial = Trial(key.variant, tuple(fields["faults"]), fields["seed"])
-    return key, trial, result_of({name: value for name, value in fields.items() if name in RESULT})
 
 
 def grid_values(grid: Grid) -> dict[str, object]:
@@ -328,33 +342,16 @@ def require_same_grid(folder: Path, fingerprint: str, field: str) -> None:
 
 def read_grid(folder: Path) -> Grid:
     """Return the grid of the campaign in a folder."""
-    values = read_grid_file(folder)
-    missing = [repr(key) for key in ("scenario", "vary", "faults", "trials", "engine") if key not in values]
-    if missing:
-        raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")
-    for name, (expected, fits) in GRID_VALUES.items():
-        if name in values and not fits(values[name]):
-            raise ScenarioError(
-                "resume", str(folder), f"{name} in its {GRID} is {str(values[name])[:60]}, expected {expected}"
-            )
-    base = values_of_file({**values["scenario"], "vary": values["vary"]}, folder)
+    return grid_of(read_grid_file(folder), folder)[0]
+
+
+def grid_of(values: Mapping[str, Any], folder: Path) -> tuple[Grid, str]:
+    """Return the grid that the values of `campaign.toml` state, and its digest there; ScenarioError as `read_grid_file`."""
+    try:
+        file = read_record(GridFile, values)
+    except RefusedError as error:
+        raise ScenarioError("resume", str(folder), f"{GRID}: {error}") from None
+    base = values_of_file({**file.scenario, "vary": file.vary}, folder)
     vary = base.pop("vary")
     assert isinstance(vary, dict)
-    return Grid(base, vary, values["faults"], values["trials"], values.get("precision"), values["engine"])
-
-
-def _are_lists(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(items, list) for items in value.values())
-
-
-GRID_VALUES: Final[Mapping[str, tuple[str, RecordCheck]]] = {
-    "scenario": ("a table", lambda value: isinstance(value, dict)),
-    "vary": ("a table of lists", _are_lists),
-    "faults": TEXTS,
-    "trials": COUNT,
-    "precision": ("a number", lambda value: isinstance(value, float)),
-    "engine": TEXT,
-    "fingerprint": TEXT,
-    VERSION_KEY: TEXT,
-}
-"""The values of a campaign file."""
+    return Grid(base, vary, file.faults, file.trials, file.precision, file.engine), file.fingerprint

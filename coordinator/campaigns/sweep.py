@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import polars as pl
 import tomli_w
+from pydantic import StringConstraints
 
 from coordinator.annexes import annex_function, has_function
-from coordinator.campaigns.bits import BITS, bits_record
-from coordinator.campaigns.stored_records import read_records, require_row
 from coordinator.execution.run import run
 from coordinator.execution.sinks import FinishedRun, MemorySink
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.features.base import Feature
 from coordinator.features.registry import FEATURES
 from coordinator.history.run_directory import require_no_links
-from coordinator.history.stored.reading import RefusedError, exists, read_toml
+from coordinator.history.stored.reading import RefusedError, exists, read_lines, read_toml
+from coordinator.history.stored.records import Finite, Items, Natural, read_record, refused_in
 from coordinator.history.stored.version import VERSION_KEY, require_version
 from coordinator.history.stored.writing import open_to_append, replace_file
 from coordinator.networks.base import Progress
@@ -91,6 +91,10 @@ FIXED_FIELDS: Final = ("topology", "collective", "algorithm", "fault", "driver",
 """Fields that a sweep has other arguments for."""
 MOST_VALUES: Final = 1000
 """Most combinations of varied values."""
+MOST_ROW_BYTES: Final = 1 << 20
+"""The most bytes of the record of a run; its texts are short."""
+MOST_COMPARED: Final = 1024
+"""Elements of the lowest rank that the record of a run keeps."""
 Vary = Mapping[str, Sequence[object]]
 """The values of each varied field."""
 
@@ -132,6 +136,35 @@ class SweepPoint:
         stated = self.plan.scenario.model_dump(mode="json", exclude_defaults=True).keys()
         values = self.plan.scenario.model_dump(mode="json", exclude=left_out | (LATER - stated))
         return sha256(json.dumps([network, values], sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run of a sweep as a line of its folder."""
+
+    key: str
+    order: Natural
+    degree: Natural
+    verdict: Literal["holds", "violated", "undecided"]
+    journal_hash: str
+    measured: dict[str, Finite | None]
+    claims: Items[tuple[str, str, Finite, str]]
+    """Name, relation, predicted value and source."""
+    bits: Annotated[str, StringConstraints(pattern="^([0-9a-f]{4})*$", max_length=16 * MOST_COMPARED)] | None = None
+    """Of a run with real numbers: its first results, in hexadecimal digits of their little-endian bytes."""
+
+
+@dataclass(frozen=True)
+class SweepFile:
+    """The values of `sweep.toml`."""
+
+    version: str
+    topologies: list[str]
+    collective: str
+    algorithms: list[str]
+    metric: str
+    scenario: dict[str, Any]
+    vary: dict[str, list[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,7 +276,7 @@ def sweep(
         key: record
         for key, record in (_read_rows(out) if out else {}).items()
         # The records of a sweep of an earlier version have no bits.
-        if metric in record["measured"] and (not vary or BITS in record or "distinct_results" not in record["measured"])
+        if metric in record.measured and (not vary or record.bits or "distinct_results" not in record.measured)
     }
     for point in points:
         if point.key not in known:
@@ -252,7 +285,7 @@ def sweep(
                 warn(f"{point.plan.scenario.algorithm} on {point.plan.topology.name}: {large}")
     if out:
         _write_settings(out, topologies, collective, algorithms, metric, vary or {}, values)
-    made: list[tuple[SweepPoint, Mapping[str, Any]]] = []
+    made: list[tuple[SweepPoint, RunRecord]] = []
     finished = True
     with InterruptGuard() as stop:
         for done, point in enumerate(points):
@@ -264,7 +297,7 @@ def sweep(
                     finished = False
                     break
                 if out:
-                    _append(out, {"key": point.key, **record})
+                    _append(out, record)
             made.append((point, record))
     rows, without = rows_of(made, metric)
     left_out += without
@@ -285,10 +318,10 @@ def _require_measured(metric: str, points: Sequence[SweepPoint]) -> None:
             raise ScenarioError("metric", metric, f"only runs with the feature {names} have it, and {where} has not")
 
 
-def rows_of(made: Sequence[tuple[SweepPoint, Mapping[str, Any]]], metric: str) -> tuple[list[Row], list[str]]:
+def rows_of(made: Sequence[tuple[SweepPoint, RunRecord]], metric: str) -> tuple[list[Row], list[str]]:
     """Return the rows of finished runs with their records, and the lines about runs without a number for the metric."""
     bits: dict[str, Row] = {}
-    groups: dict[tuple[str, str], list[tuple[SweepPoint, Mapping[str, Any]]]] = {}
+    groups: dict[tuple[str, str], list[tuple[SweepPoint, RunRecord]]] = {}
     for point, record in made:
         groups.setdefault((point.plan.topology.name, point.plan.scenario.algorithm), []).append((point, record))
     for group in groups.values():
@@ -298,7 +331,7 @@ def rows_of(made: Sequence[tuple[SweepPoint, Mapping[str, Any]]], metric: str) -
     rows: list[Row] = []
     left_out = []
     for point, record in made:
-        if record["measured"][metric] is None:
+        if record.measured[metric] is None:
             left_out.append(without_number(point, metric))
         else:
             rows.append({**row_of(point, metric, record), **bits.get(point.key, {})})
@@ -394,18 +427,18 @@ def _settings_of(vary: Vary) -> list[dict[str, object]]:
     return [dict(zip(vary, chosen, strict=True)) for chosen in product(*vary.values())]
 
 
-def run_point(point: SweepPoint, driver: str | None = None) -> dict[str, Any] | None:
-    """Return the metrics and claims of a run as plain values, on another driver if one is named; None if interrupted."""
+def run_point(point: SweepPoint, driver: str | None = None) -> RunRecord | None:
+    """Return the metrics and claims of a run, on another driver if one is named; None if interrupted."""
     plan = point.plan
     if driver not in (None, plan.scenario.driver):
         plan = make_plan(plan.scenario.on_driver(driver))
     result = run(plan, MemorySink())
     if result.execution.interrupted:
         return None
-    return _record(result, feature_metrics(plan.features))
+    return _record(point.key, result, feature_metrics(plan.features))
 
 
-def _record(result: FinishedRun, optional: Sequence[str]) -> dict[str, Any]:
+def _record(key: str, result: FinishedRun, optional: Sequence[str]) -> RunRecord:
     """Return the record of a run; its metrics in `optional` are None where it has no number for them."""
     summary = result.summary
     claims = [
@@ -416,25 +449,27 @@ def _record(result: FinishedRun, optional: Sequence[str]) -> dict[str, Any]:
     measured = {name: summary[name] for name in (*METRICS, *RUN_METRICS) if isinstance(summary.get(name), int | float)}
     measured |= {name: _number(summary.get(name)) for name in optional}
     facts = {name: summary[name] for name in ("order", "degree", "verdict", "journal_hash")}
-    return {**facts, "measured": measured, "claims": claims, **bits_record(result.conclusion.results)}
+    results = result.conclusion.results
+    bits = None if results is None else results.numbers[0, :MOST_COMPARED].tobytes().hex()
+    return read_record(RunRecord, {"key": key, **facts, "measured": measured, "claims": claims, "bits": bits})
 
 
 def _number(value: object) -> int | float | None:
     return value if isinstance(value, int | float) else None
 
 
-def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
+def row_of(point: SweepPoint, metric: str, record: RunRecord) -> Row:
     """Return the row of one run: the metric, the value that is claimed for it, and the lower bound of every algorithm."""
-    claims = [claim for claim in record["claims"] if claim[0] == metric]
+    claims = [claim for claim in record.claims if claim[0] == metric]
     predicted = next((value for _, relation, value, _ in claims if relation == "=="), None)
     bound, reasons = stated_bound(run_claims(point.plan).kept, metric)
-    measured = record["measured"][metric]
+    measured = record.measured[metric]
     return {
         "topology": point.plan.topology.name,
         "form": point.form,
         "n": point.number,
-        "nodes": record["order"],
-        "degree": record["degree"],
+        "nodes": record.order,
+        "degree": record.degree,
         "collective": str(point.plan.scenario.collective),
         "algorithm": point.plan.scenario.algorithm,
         "metric": metric,
@@ -442,9 +477,9 @@ def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
         "predicted": predicted,
         "bound": bound,
         "ratio": ratio_to(bound, measured),
-        "verdict": record["verdict"],
+        "verdict": record.verdict,
         "bottleneck": reasons or None,
-        "journal_hash": record["journal_hash"],
+        "journal_hash": record.journal_hash,
         **({"varied": point.setting} if point.varied else {}),
     }
 
@@ -452,7 +487,7 @@ def row_of(point: SweepPoint, metric: str, record: Mapping[str, Any]) -> Row:
 # --- the folder ------------------------------------------------------------------------------------------------------
 
 
-def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
+def _read_rows(folder: Path) -> dict[str, RunRecord]:
     """Read the finished runs of a folder by their keys; an incomplete last line, left by a kill, is cut off.
 
     Makes the folder. ScenarioError (field `out`) if it holds something else or cannot be written.
@@ -468,13 +503,9 @@ def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
         if not exists(file):
             os.close(open_to_append(file))
         rows, whole = {}, 0
-        for line, size, record in read_records(file):
-            try:
-                require_row(record)
-            except RefusedError as error:
-                raise RefusedError(f"line {line}: {error}") from None
-            whole += size
-            rows[record.pop("key")] = record
+        for line, record in read_rows(file):
+            rows[record.key] = record
+            whole += len(line) + 1
         if whole < file.lstat().st_size:
             os.truncate(file, whole)
         return rows
@@ -482,6 +513,14 @@ def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
         raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
     except RefusedError as error:
         raise ScenarioError("out", str(folder), f"its {ROWS} is damaged: {error}; use another folder") from None
+
+
+def read_rows(path: Path) -> Iterator[tuple[bytes, RunRecord]]:
+    """Yield each line of `rows.jsonl`, without its end, and its record; OSError and RefusedError."""
+    for number, line in enumerate(read_lines(path, MOST_ROW_BYTES, follow=False), 1):
+        with refused_in(f"line {number}"):
+            record = read_record(RunRecord, line)
+        yield line, record
 
 
 def _require_settings(folder: Path) -> None:
@@ -531,10 +570,11 @@ def _write_settings(
         raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
 
 
-def _append(folder: Path, record: Mapping[str, Any]) -> None:
+def _append(folder: Path, record: RunRecord) -> None:
+    values = {name: value for name, value in vars(record).items() if value is not None}
     try:
         # Unbuffered: a line is with the kernel as soon as `write` returns, so a kill loses none.
         with os.fdopen(open_to_append(folder / ROWS), "ab", buffering=0) as file:
-            file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+            file.write(json.dumps(values, separators=(",", ":")).encode() + b"\n")
     except OSError as error:
         raise RunError(f"operating system error: {error.strerror}; the runs that are finished are kept") from None

@@ -13,6 +13,7 @@ import trio
 
 from coordinator.execution.drive import CLOSE_SECONDS, ExecutionResult, run_timed, take_steps
 from coordinator.history.journal import sorted_records
+from coordinator.history.stored.records import Items, Natural, NonNegative
 from coordinator.networks.base import Network
 from coordinator.networks.registry import make_stepped_network
 from coordinator.networks.timed import TimedMemoryNetwork, predict
@@ -46,31 +47,31 @@ class Trial(NamedTuple):
 class TrialResult:
     """The counts and the judgement of a trial."""
 
-    steps: int
-    packets: int
-    segments: int
-    bytes: int
-    lost: int
-    corrupt: int
-    duplicates: int
-    expected: int
-    delivered: int
+    steps: Natural
+    packets: Natural
+    segments: Natural
+    bytes: Natural
+    lost: Natural
+    corrupt: Natural
+    duplicates: Natural
+    expected: Natural
+    delivered: Natural
     """Messages with every piece received, intact or not."""
-    intact: int
-    unserved: tuple[str, ...]
+    intact: Natural
+    unserved: Items[str]
     """Labels of healthy nodes that miss a message due to them."""
-    least_copies: int
+    least_copies: Natural
     """Fewest intact copies of any piece due; 0 if one is missing, 1 if one more fault may cost a piece."""
-    predicted: int | None
+    predicted: Natural | None
     """Intact deliveries that the algorithm claims exactly under these faults, or None."""
-    violated: tuple[str, ...]
+    violated: Items[str]
     """Violated claims, as metric, relation and prediction."""
     undecided: str | None
     """Why the trial is undecided and enters no statistic, or None."""
     journal_hash: str
-    latencies: tuple[int, ...]
+    latencies: Items[Natural]
     """By step, from step 0 on: the nodes that had everything due to them from then on."""
-    seconds: float | None = None
+    seconds: NonNegative | None = None
     """Under the timed clock, if every node is served: the time when the last node got everything due to it."""
 
     @property
@@ -165,7 +166,7 @@ class TrialRunner:
         plan = self.plan(trial)
         if plan.scenario.clock == "timed":
             return await self._timed(plan)
-        # Rows stay in memory: a trial has thousands of them, and no folder.
+        # Items stay in memory: a trial has thousands of them, and no folder.
         execution, rows = ExecutionResult(), TrialRows()
         try:
             network = await self._open(plan)
@@ -282,11 +283,6 @@ def judge_trial(plan: Plan, counts: TrialCounts, execution: ExecutionResult) -> 
 
 
 EXACT = ("intact_deliveries", "==")
-
-
-def result_of(fields: Mapping[str, object]) -> TrialResult:
-    """Return a trial result from plain values, in the form of JSON."""
-    return TrialResult(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})  # type: ignore[arg-type]
 
 
 def fault_free_latency(scenario: Scenario) -> Step | None:

@@ -22,11 +22,11 @@ from coordinator.campaigns.counts import DrawBlock
 from coordinator.campaigns.grid import MOST_TRIALS, Grid, Key
 from coordinator.campaigns.store import (
     GRID,
-    GRID_VALUES,
     RECORDS,
     FinishedTrials,
+    GridFile,
+    grid_of,
     load_records,
-    read_grid,
     read_grid_file,
 )
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
@@ -78,10 +78,10 @@ class _Records:
 
     def check(self) -> FinishedTrials | None:
         values = read_grid_file(self._folder)
-        self._verification.unchecked += unknown_keys(GRID, values, GRID_VALUES)
-        grid = read_grid(self._folder)
+        self._verification.unchecked += unknown_keys(GRID, values, GridFile.__match_args__)
+        grid, fingerprint = grid_of(values, self._folder)
         _require_small(grid)
-        if values.get("fingerprint") != grid.fingerprint:
+        if fingerprint != grid.fingerprint:
             self._findings.append(f"{GRID}: its fingerprint is not the one of its grid, {grid.fingerprint}")
             return None
         store = FinishedTrials(grid, self._folder)
@@ -203,8 +203,6 @@ class _Records:
             outcome, broken = grid.point_engine(*cell).evaluate(drawn, latencies=True)
             found = DrawBlock.of_outcome((*cell, block.start), drawn, outcome, broken, whole=block.whole).record()
             stored = block.record()
-            if stored["times"] is None:
-                found["times"] = None
             differs = [name for name, value in found.items() if stored[name] != value]
             if differs:
                 name = differs[0]

@@ -11,7 +11,8 @@ from typing import Self, TextIO
 
 import trio
 
-from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialSink, result_of
+from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialSink
+from coordinator.history.stored.records import read_record
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import NAMED, require_named
 from coordinator.scenario.plugins import loaded_plugins
@@ -207,10 +208,10 @@ ERRORS: Mapping[str, type[EmulatorError]] = {
 
 def read_answer(line: bytes) -> TrialResult:
     """Read an answer, the inverse of `write_answer`; raises the error that the line describes."""
-    fields = json.loads(line)
-    if "error" in fields:
+    if line.startswith(b'{"error"'):
+        fields = json.loads(line)
         raise ERRORS.get(fields["error"], RunError)(*fields["fields"])
-    return result_of(fields)
+    return read_record(TrialResult, line)
 
 
 def write_greeting(scenarios: Sequence[Scenario], further: Iterable[str] = ()) -> bytes:

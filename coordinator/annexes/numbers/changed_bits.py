@@ -1,24 +1,24 @@
 """Settings that change the bits: the results of runs that differ in their varied fields, compared element by element."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from coordinator.annexes.numbers.compared import compared_results
-from coordinator.campaigns.bits import BITS
+from coordinator.campaigns.sweep import RunRecord
 from coordinator.planning.plan import Plan
 from coordinator.reports.tables import Row
 from emunode.annexes.numbers.float_types import FLOAT_TYPES
 
 
-def compared_bits(runs: Sequence[tuple[Plan, Mapping[str, Any]]]) -> list[Row]:
+def compared_bits(runs: Sequence[tuple[Plan, RunRecord]]) -> list[Row]:
     """Return the columns of runs that differ in their varied fields only; empty columns for runs without real numbers.
 
     `result` numbers the different results, from 1, by the elements that all of them have; `changed_percent` and `difference`
     compare with the first run.
     """
-    if not all(BITS in record for _, record in runs):
+    if not all(record.bits for _, record in runs):
         return [{} for _ in runs]
     arrays = [_array(plan, record) for plan, record in runs]
     common = min(array.shape[1] for array in arrays)
@@ -38,6 +38,6 @@ def compared_bits(runs: Sequence[tuple[Plan, Mapping[str, Any]]]) -> list[Row]:
     return rows
 
 
-def _array(plan: Plan, record: Mapping[str, Any]) -> Any:
+def _array(plan: Plan, record: RunRecord) -> Any:
     assert plan.spec.numbers is not None
-    return np.frombuffer(bytes.fromhex(record[BITS]), FLOAT_TYPES[plan.spec.numbers.type].storage).reshape(1, -1)
+    return np.frombuffer(bytes.fromhex(record.bits or ""), FLOAT_TYPES[plan.spec.numbers.type].storage).reshape(1, -1)

@@ -9,7 +9,7 @@ import pytest
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns import batch_trials, engines
 from coordinator.campaigns.batch_trials import CampaignSession
-from coordinator.campaigns.counts import DrawBlock, total
+from coordinator.campaigns.counts import BlockRecord, DrawBlock, total
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.losses import loss_rows, worst_rows
 from coordinator.campaigns.session import phase_of, run_campaign
@@ -17,6 +17,7 @@ from coordinator.campaigns.statistics import half_width_of
 from coordinator.campaigns.store import RECORDS, FinishedTrials, Store, read_grid
 from coordinator.campaigns.tables import CampaignRow, rows
 from coordinator.campaigns.trial_runner import TrialResult
+from coordinator.history.stored.records import read_record
 from coordinator.theory.batch.draws import BLOCK
 from emunode.algorithms.star.edge_disjoint import DisjointTreesBroadcast
 from emunode.errors import RunError, ScenarioError
@@ -175,7 +176,7 @@ def test_exact_is_refused_where_it_is_not(more: dict[str, Any], words: str) -> N
 def test_records_of_blocks_round_trip() -> None:
     store, _ = done(grid_of("bernoulli:nodes=0.2", trials=500, engine="exact"))
     (block,) = store.evaluated(0, 0)
-    assert DrawBlock.of_record(block.record()) == block
+    assert DrawBlock.of_record(read_record(BlockRecord, block.record())) == block
     assert block.worst == sorted(block.worst, key=lambda each: (-each[0], each[1]))
 
 
