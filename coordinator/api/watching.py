@@ -29,13 +29,13 @@ def watch(
     show: Callable[[str], object] | None = None,
     **options: Unpack[Options],
 ) -> Run:
-    """Run a collective that is steered from a page in a browser, and return the run when it is over.
+    """Run a collective that is steered from a page in a browser, and return the run when it is over and no page is open.
 
     `show` is called with the address of the page, including the token of the run; by default it is printed on standard
     error. The run begins paused. A pause of more than `timeout` seconds without a request ends it, undecided. `port` is
     the port of the page on the loopback, 0 any free port. The scenario of the run has every fault that was added on the
-    page. If the page asks for branches, the last one is returned; `out` with `-branch-1` and so on are the directories
-    of branches.
+    page. If the page asks for branches, or for the run again, the last run is returned; `out` with `-branch-1` and so on
+    are the directories of the others. After `timeout` seconds without a request the page ends, too.
 
     Other arguments and errors are as of `Network.run`; RunError also if the port is in use, and ScenarioError (field
     `watch`) for the timed clock, for nodes that know all faults, and for more than 60,000 nodes.

@@ -7,6 +7,7 @@ and a process with threads cannot move to another network.
 import contextlib
 import socket
 import sys
+import threading
 from pathlib import Path
 
 from coordinator.api.console import say_wrapped
@@ -31,13 +32,14 @@ from emunode.terminal import say
 def run_plan(
     plan: Plan,
     output: RunOutput,
-    page: tuple[socket.socket, float] | None = None,
+    page: tuple[socket.socket, float, bool] | None = None,
     metrics: socket.socket | Path | None = None,
     origin: Origin | None = None,
 ) -> int:
     """Run a plan, show the result and return the exit status.
 
-    `page`: the socket that serves the page of the run, and the seconds that the run may be paused. `metrics`: the
+    `page`: the socket that serves the page of the run, the seconds that the run may be paused, and whether to open a browser
+    if there is one. `metrics`: the
     socket that serves metrics, or the file that they are written to. `origin`: the stored run that the run continues.
     """
     with contextlib.ExitStack() as stack:
@@ -45,18 +47,15 @@ def run_plan(
         observer = RunObserver(plan, None if watch is None else lambda: watch.plan)
         if isinstance(metrics, socket.socket):
             _serve_metrics(observer, metrics, stack)
-        viewed = watch is None and not output.json and not output.quiet and sys.stderr.isatty()
-        _show_progress(observer, stack, viewed=viewed, quiet=output.quiet)
-        counted = viewed or metrics is not None
-        result = _execute(observer, output.out, origin, watch, counted=counted)
+        result = _execute(observer, output.out, origin, watch, output, counted=metrics is not None)
         number = 0
-        while watch is not None and (origin := watch.concluded(result)):
-            if not output.json:  # of branches, the last one is printed
-                _show(result, output)
+        while watch is not None and (origin := _concluded(watch, result, output)):
             number += 1
             observer.restart()
-            result = _execute(observer, branch_folder(output.out, number), origin, watch, counted=counted)
-    _show(result, output)
+            folder = branch_folder(output.out, number)
+            result = _execute(observer, folder, origin, watch, output, counted=metrics is not None)
+    if watch is None or output.json:
+        _show(result, output)
     if isinstance(metrics, Path):
         write_metrics(metrics, metrics_text(observer))
     if output.open and not result.report_error:
@@ -65,22 +64,48 @@ def run_plan(
 
 
 def _watch(
-    plan: Plan, listener: socket.socket, timeout: float, origin: Origin | None, stack: contextlib.ExitStack
+    plan: Plan,
+    listener: socket.socket,
+    timeout: float,
+    opens: bool,
+    origin: Origin | None,
+    stack: contextlib.ExitStack,
 ) -> Watch:
     watch = stack.enter_context(Watch(plan, listener, timeout=timeout, until=0 if origin is None else origin.step))
     say(f"{plan.topology.title}: watch it at {watch.url}", err=True, flush=True)
+    if opens:
+        # In a thread: some browsers return when their last window is closed.
+        threading.Thread(target=open_page, args=(watch.browser_url,), daemon=True).start()
     return watch
 
 
+def _concluded(watch: Watch, result: RunResult, output: RunOutput) -> Origin | None:
+    """Show the result of a run while its page stays open; of several runs as JSON, the last one is printed in the end."""
+    if not output.json:
+        _show(result, output)
+    if watch.is_watched and not output.quiet:
+        say("the page stays open for other runs until it is closed; or press Ctrl-C", err=True, flush=True)
+    return watch.concluded(result)
+
+
 def _execute(
-    observer: RunObserver, folder: Path | None, origin: Origin | None, watch: Watch | None, *, counted: bool
+    observer: RunObserver,
+    folder: Path | None,
+    origin: Origin | None,
+    watch: Watch | None,
+    output: RunOutput,
+    *,
+    counted: bool,
 ) -> RunResult:
     plan = observer.plan if watch is None else watch.plan
     accept = None if origin is None else origin.accept
+    viewed = watch is None and not output.json and not output.quiet and sys.stderr.isatty()
     # Counting takes time only where the counts are wanted.
-    observe = observer.count if counted else None
-    result = run(plan, DirectorySink(folder), observer.progress, steering=watch, observe=observe, accept=accept)
-    observer.conclude(result)
+    observe = observer.count if counted or viewed else None
+    with contextlib.ExitStack() as stack:
+        _show_progress(observer, stack, viewed=viewed, quiet=output.quiet)
+        result = run(plan, DirectorySink(folder), observer.progress, steering=watch, observe=observe, accept=accept)
+        observer.conclude(result)
     return result
 
 

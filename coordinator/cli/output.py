@@ -62,12 +62,15 @@ class PageFlags:
         bool,
         Parameter(
             group=PAGE,
-            help="steer the run from a page in a browser; it begins paused",
+            help="steer the run from a page in a browser, which opens from a terminal; the run begins paused",
         ),
     ] = False
+    no_open: Annotated[bool, Parameter(group=PAGE, help="do not open the page in the browser")] = False
     watch_timeout: Annotated[
         str | None,
-        Parameter(group=PAGE, metavar="TIME", help="end a run that is paused for this long, undecided; default: 30m"),
+        Parameter(
+            group=PAGE, metavar="TIME", help="end a paused run, undecided, or its page after this long; default: 30m"
+        ),
     ] = None
     watch_port: Annotated[
         str | None, Parameter(group=PAGE, metavar="PORT", help="where the page is served; default: any free port")

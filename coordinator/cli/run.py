@@ -1,5 +1,6 @@
 """`coordinator run`."""
 
+import sys
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -90,7 +91,9 @@ class RunCommand:
         with single_threaded_imports():
             from coordinator.cli.execute import run_plan  # noqa: PLC0415  # and it takes half of the time of a run
 
-        return run_plan(plan, output, None if listener is None else (listener, timeout), metrics, origin)
+        # A browser would be in the network of this process, which need not be the one of the page.
+        opens = not page.no_open and sys.stderr.isatty() and not needs_own_network(plan)
+        return run_plan(plan, output, None if listener is None else (listener, timeout, opens), metrics, origin)
 
     def _plan(self) -> tuple[Plan, "Origin | None"]:
         """Return what is run, and the step of a stored run that it continues."""
@@ -112,7 +115,7 @@ class RunCommand:
 def _page_options(page: PageFlags) -> tuple[float, int]:
     """Return the seconds that a watched run may be paused, and the port of its page, 0 for a free port."""
     timeout, port = page.watch_timeout, page.watch_port
-    for name, value in (("watch_timeout", timeout), ("watch_port", port)):
+    for name, value in (("no_open", page.no_open or None), ("watch_timeout", timeout), ("watch_port", port)):
         if value is not None and not page.watch:
             raise ScenarioError(name, value, "only a run with --watch has a page; add it, or leave this out")
     if port is not None and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):

@@ -9,12 +9,11 @@ from coordinator.live.session import LEAST_STEPS_PER_SECOND, MOST_STEPS_PER_SECO
 from coordinator.planning.plan import Plan
 from coordinator.reports.layout import layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
-from coordinator.reports.maps.cell_map import LEVELS
 from coordinator.reports.maps.link_map import NODES_WITH_LINKS
 from coordinator.reports.maps.marks import STATE_COLOURS
 from coordinator.reports.scene.nodes import ALL_TO_ALL, GIVING
 from coordinator.reports.scene.votes import judged_ranks, segments_due
-from coordinator.reports.theme import viridis
+from coordinator.reports.theme import VIRIDIS
 from coordinator.scenario.command import describe
 from emunode.faults.kinds import LinkFault, NodeFault, field_names, kind_of, value_names
 from emunode.model import ROOTLESS, Rank
@@ -44,7 +43,7 @@ def picture_of(plan: Plan) -> dict[str, object]:
         "root": plan.spec.source if rooted else None,
         "pies": plan.spec.collective in ALL_TO_ALL,
         "states": {state.value: colour for state, colour in STATE_COLOURS.items()},
-        "levels": [viridis(level / (LEVELS - 1)) for level in range(LEVELS)],
+        "scale": VIRIDIS,
         "links": _links(topology) if topology.order <= NODES_WITH_LINKS else None,
         "kinds": fault_kinds(),
         "rates": [LEAST_STEPS_PER_SECOND, MOST_STEPS_PER_SECOND],
@@ -102,6 +101,8 @@ def status_of(status: Status) -> dict[str, object]:
         "rate": status.rate,
         "undoable": status.undoable,
         "over": status.over,
+        "refusal": status.refusal,
+        "last": status.last,
         "steps": status.steps,
         "faults": faults,
         "specs": list(status.plan.scenario.fault),

@@ -7,6 +7,7 @@ The server reads `Frames` and `WatchState` as the run fills them, and writes not
 import hmac
 import json
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,11 +46,13 @@ BATCH_BYTES: Final = 2**20
 """Frames that are sent to a watcher at once."""
 LEAST_MEASURE_SECONDS: Final = 0.2
 """Shortest time between two measurements; and they take at most a third of the time of a processor."""
+LEAVE_SECONDS: Final = 5.0
+"""How long a page may be away, to be loaded again, until nobody watches any more."""
 FLUSH_SECONDS: Final = 3.0
 """How long the end of a run waits for watchers to take the remaining frames."""
 TYPES: Final = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript"}
 PAGE: Final = {"/": "index.html", **{f"/{name}": name for name in (
-    "page.css", "page.js", "map.js", "history.js", "connection.js", "panel.js",
+    "page.css", "page.js", "map.js", "history.js", "connection.js", "panel.js", "keys.js", "legend.js",
 )}}  # fmt: skip
 SHARED: Final = {f"/{name}": name for name in ("element.js", "marks.js", "viewport.js")}
 """Modules that the page has in common with reports."""
@@ -64,13 +67,16 @@ class WatchedRun:
     frames: Frames
     branch_step: Step | None = None
     """The last step that a branch shares with the run before."""
+    again: bool = False
+    """Whether it is the first run again."""
     result: dict[str, Any] | None = None
-    """How the run ended, if another run follows."""
+    """How the run ended."""
 
 
 class Server:
     """Serves the runs of a page at `listener`: the last one of `runs` is steered, and another thread may append one.
-    `requested` is called after each request that changed its session.
+    `requested` is called after each request that changed its session. Who has the `token` may watch and steer; the `ticket`
+    is exchanged for it once.
     """
 
     def __init__(
@@ -78,22 +84,27 @@ class Server:
         runs: Sequence[WatchedRun],
         listener: socket.socket,
         token: str,
+        ticket: str,
         requested: Callable[[], None],
     ) -> None:
         self._runs = runs
         self._plan = runs[0].session.plan
         self._listener = listener
         self._token = token
+        self._ticket = ticket
         self._requested = requested
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
         self._watchers = 0
+        self._left = -LEAVE_SECONDS
+        """When the last watcher left."""
         self._prediction = Prediction()
         self._metrics: Mapping[str, Metric] = {}
         self._measured = 0
         """The last step that the metrics count."""
         self._claims: dict[str, Any] = self._prediction.beside(self._metrics)
-        self._finished: dict[str, Any] | None = None
+        self._finished = False
+        """Whether no other run follows."""
         self._allowed, self._allowed_since = float(MOST_REQUESTS_PER_SECOND), 0.0
 
     @property
@@ -115,9 +126,14 @@ class Server:
         self._changed.set()
         self._changed = trio.Event()
 
-    def finish(self, result: dict[str, Any]) -> None:
-        """Tell watchers how the run ended, and stop when they know it, or after FLUSH_SECONDS."""
-        self._finished = result
+    @property
+    def is_watched(self) -> bool:
+        """Whether a page is open, or was open a moment ago; for any thread."""
+        return self._watchers > 0 or time.monotonic() - self._left < LEAVE_SECONDS
+
+    def finish(self) -> None:
+        """Stop when watchers know how the last run ended, or after FLUSH_SECONDS."""
+        self._finished = True
         self.changed()
         self._scope.deadline = trio.current_time() + (FLUSH_SECONDS if self._watchers else 0)
 
@@ -183,6 +199,10 @@ class Server:
             if request.method != "GET":
                 raise RequestError(405, "expected GET")
             return page_file(request.path)
+        if request.path == "/token":
+            self._require_token(request, "POST", self._ticket)
+            self._ticket = ""
+            return Response(200, json_bytes(self._token))
         if request.path == "/picture":
             self._require_token(request, "GET")
             return Response(200, await trio.to_thread.run_sync(lambda: self._picture))
@@ -235,11 +255,12 @@ class Server:
         port: int = self._listener.getsockname()[1]
         return port
 
-    def _require_token(self, request: Request, method: str) -> None:
+    def _require_token(self, request: Request, method: str, token: str | None = None) -> None:
         if request.method != method:
             raise RequestError(405, f"expected {method}")
         given = request.headers.get("authorization", "").encode("latin-1", "replace")
-        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+        wanted = self._token if token is None else token
+        if not wanted or not hmac.compare_digest(given, f"Bearer {wanted}".encode()):
             raise RequestError(403, "the token of this run is missing or wrong; use the address that the run printed")
 
     # --- watchers --------------------------------------------------------------------------------------------------
@@ -256,8 +277,8 @@ class Server:
         except* GONE:
             pass
         finally:
-            self._watchers -= 1
-            if self._finished is not None and not self._watchers:
+            self._watchers, self._left = self._watchers - 1, time.monotonic()
+            if self._finished and not self._watchers:
                 self._scope.cancel()
 
     async def _tell(self, connection: HttpConnection, scope: trio.CancelScope) -> None:
@@ -266,7 +287,7 @@ class Server:
         A watcher has no queue: it has a run and a place in its frames, and otherwise gets the newest state only.
         """
         await connection.begin_stream()
-        number, place, version, claims = 0, 0, -1, None
+        number, place, version, claims, told = 0, 0, -1, None, -1
         while True:
             changed, finished, count = self._changed, self._finished, len(self._runs)
             watched = self._runs[number]
@@ -284,13 +305,14 @@ class Server:
                 events.append(_event("claims", json_bytes(claims)))
             if events:
                 await connection.send_events(b"".join(events))
+            elif watched.result is not None and told < number:
+                told = number
+                await connection.send_events(_event("finished", json_bytes(watched.result)))
             elif number + 1 < count:
                 number, place = number + 1, 0
-                await connection.send_events(
-                    _event("branch", json_bytes({"step": self._runs[number].branch_step, "before": watched.result}))
-                )
-            elif finished is not None:
-                await connection.send_events(_event("finished", json_bytes(finished)))
+                branch = {"step": self._runs[number].branch_step, "again": self._runs[number].again}
+                await connection.send_events(_event("branch", json_bytes(branch)))
+            elif finished:
                 await connection.end_stream()
                 scope.cancel()
                 return

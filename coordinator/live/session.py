@@ -23,7 +23,10 @@ MOST_CLICKS: Final = 1_000
 MOST_STEPS_PER_SECOND: Final = 1_000.0
 LEAST_STEPS_PER_SECOND: Final = 0.1
 MOST_STEPS: Final = 2**31 - 1
-REQUESTS: Final = ("step", "run", "pause", "fault", "undo", "branch", "end")
+REQUESTS: Final = ("step", "run", "pause", "fault", "undo", "branch", "again", "end", "close")
+FOLLOWED: Final = "the run goes on to its end, and then another one begins"
+OVER: Final = "the run is over: branch, or start again"
+FULL: Final = "this page has as many runs as it can show"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Status:
     """Whether the last added fault is not in force yet."""
     over: bool
     """Whether no step follows."""
+    refusal: str
+    """Why neither a step nor a fault can be asked for; empty if they can."""
+    last: str
+    """Why no other run can follow; empty if one can."""
     steps: Step | None = None
     """The steps that the run will have with the faults so far, if that is known."""
 
@@ -72,6 +79,8 @@ class WatchState:
         """Whether the next step begins as soon as it may: the first one after a request."""
         self._version = version
         self._branch: Step | None = None
+        self._again = False
+        self._closed = False
         self._end: str | None = None
         self._over = False
         self._asked = False
@@ -86,7 +95,7 @@ class WatchState:
             running = self._left != 0
             return Status(
                 self._version, self._plan, self._next_step, running, self._rate, undoable and not self._over, self._over,
-                self._steps,
+                self._refusal("step"), self._refusal("branch"), self._steps,
             )  # fmt: skip
 
     @property
@@ -114,6 +123,18 @@ class WatchState:
         """The last common step of this run and a branch that a page wants, or None."""
         with self._lock:
             return self._branch
+
+    @property
+    def again(self) -> bool:
+        """Whether the branch is the first run again, without the faults that pages have added."""
+        with self._lock:
+            return self._again
+
+    @property
+    def closed(self) -> bool:
+        """Whether a page wants no other run."""
+        with self._lock:
+            return self._closed
 
     def ready(self) -> tuple[bool, float]:
         """Return whether the next step may begin, and how many seconds after the beginning of the last step.
@@ -162,6 +183,7 @@ class WatchState:
         if self._over:
             return
         self._over, self._left = True, 0
+        self._version += 1
         self._added = [(step, spec) for step, spec in self._added if step < self._next_step]
         self._replan(self._added)
 
@@ -173,10 +195,8 @@ class WatchState:
         if what not in REQUESTS:
             raise ScenarioError("do", what, f"expected one of: {', '.join(REQUESTS)}")
         with self._lock:
-            if self._over:
-                raise ScenarioError("do", what, "the run is over")
-            if self._branch is not None and what != "end":
-                raise ScenarioError("do", what, "the run goes on to its end, and then its branch begins")
+            if refusal := self._refusal(what):
+                raise ScenarioError("do", what, refusal)
             self._asked |= what in ("step", "run")
             match what:
                 case "step":
@@ -192,15 +212,28 @@ class WatchState:
                     self._add(request)
                 case "undo":
                     self._undo()
-                case "branch":
-                    if not self._may_branch:
-                        raise ScenarioError("do", what, "this page has as many branches as it can show")
+                case "branch" | "again":
+                    self._again = what == "again"
+                    step = 0 if self._again else request.get("step")
+                    self._branch = _whole("step", step, self._next_step - 1, least=0)
                     # The run goes on to its end, so that there are two histories to compare.
-                    self._branch = _whole("step", request.get("step"), self._next_step - 1, least=0)
                     self._left, self._rate, self._at_once = None, 0.0, True
                 case "end":
-                    self._end = "it was ended from its page before its last step"
+                    self._branch, self._end = None, "it was ended from its page before its last step"
+                case "close":
+                    self._closed = True
             self._version += 1
+
+    def _refusal(self, what: str) -> str:
+        if what == "close" and not self._over:
+            return "the run is not over yet"
+        if self._branch is not None and what != "end":
+            return FOLLOWED
+        if what in ("branch", "again"):
+            return "" if self._may_branch else FULL
+        if not self._over or what == "close":
+            return ""
+        return OVER if self._may_branch and what != "end" else "the run is over"
 
     def stop(self, reason: str) -> None:
         """Let the run end, undecided for this reason, before its next step."""

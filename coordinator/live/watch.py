@@ -3,21 +3,23 @@
 with Watch(plan, open_listener(), timeout=1800) as watch:
     print(watch.url)
     result = run(plan, DirectorySink(out), progress, steering=watch)
-    while origin := watch.concluded(result):  # a page wants a branch
+    while origin := watch.concluded(result):  # a page wants a branch, or the run again
         result = run(watch.plan, DirectorySink(other), progress, steering=watch, accept=origin.accept)
 """
 
 import contextlib
 import secrets
 import socket
+import threading
 import time
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import trio
 
 from coordinator.execution.branch import Origin
 from coordinator.execution.sinks import FinishedRun, RunResult
+from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.live.frames import Frames
 from coordinator.live.loop_thread import LoopThread
 from coordinator.live.opening import ADDRESS, WATCH_SECONDS
@@ -30,28 +32,33 @@ from coordinator.results.reasons import unjudged_word
 from coordinator.scenario.command import run_command
 from emunode.model import Step
 
-MOST_RUNS: Final = 8
+MOST_RUNS: Final = 16
 """Most runs that one page shows: a run and its branches."""
+LOOK_SECONDS: Final = 0.2
+"""Time between two looks whether a page is still open, and whether to stop."""
 
 
 class Watch:
     """The page of a run and its branches; it steers the run (`coordinator.execution.drive.Steering`).
 
     The run pauses after step `until`, by default before step 1. It ends undecided if it is paused for more than `timeout`
-    seconds without a request. The page is served at `listener`; the listener is closed on leaving the context.
+    seconds without a request; so does the page after the run. The page is served at `listener`; the listener is closed on
+    leaving the context.
     """
 
     def __init__(self, plan: Plan, listener: socket.socket, *, timeout: float = WATCH_SECONDS, until: Step = 0) -> None:
         self.waited_seconds = 0.0
         self._timeout = timeout
+        self._first = plan, until
         self._runs = [WatchedRun(WatchState(plan, until), Frames(plan))]
-        self._token = secrets.token_urlsafe(32)
+        self._token, self._ticket = secrets.token_urlsafe(32), f"once-{secrets.token_urlsafe(32)}"
         self._listener = listener
         self._port: int = self._listener.getsockname()[1]
-        self._server = Server(self._runs, self._listener, self._token, self._wake_run)
+        self._server = Server(self._runs, self._listener, self._token, self._ticket, self._wake_run)
         self._thread = LoopThread("watch", self._server.serve, self._on_failure)
-        self._told = False
-        """Whether watchers know how the run ended."""
+        self._abandoned = False
+        """Whether the run waited for a request in vain."""
+        self._asked = threading.Event()
         self._run_token: trio.lowlevel.TrioToken | None = None
         self._requested: trio.Event | None = None
         self._began = 0.0
@@ -71,6 +78,11 @@ class Watch:
         """The address of the page. A browser does not send the part after #, the token, to any server."""
         return f"http://{ADDRESS}:{self._port}/#{self._token}"
 
+    @property
+    def browser_url(self) -> str:
+        """The address for the command line of a browser, which all users can read: it is good for one page."""
+        return f"http://{ADDRESS}:{self._port}/#{self._ticket}"
+
     # --- the server's thread ---------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
@@ -80,8 +92,10 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
-        self._finish({"verdict": None, "because": str(error) or type(error).__name__})
+        if self._runs[-1].result is None:
+            self.end()
+            self._runs[-1].result = {"verdict": None, "because": str(error) or type(error).__name__}
+        self._thread.call(self._server.finish)
         self._thread.join(2 * FLUSH_SECONDS)
         self._listener.close()
 
@@ -89,13 +103,19 @@ class Watch:
         self._session.stop(f"the page of the run failed: {type(error).__name__}: {error}")
         self._wake_run()
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a page is open."""
+        return self._server.is_watched
+
     def concluded(self, result: FinishedRun) -> Origin | None:
         """Tell watchers the verdict; return the run up to the step where a page wants a branch, or None.
 
-        With a branch, the page goes on: run `plan`, now the plan of the branch, and call `concluded` again.
+        This waits for a page to ask for a branch, as long as one is open, for `timeout` seconds since the last request and
+        until a signal. With a branch, run `plan`, now the plan of the branch, and call `concluded` again.
         """
-        step, summary = self._session.branch, result.summary
-        news = {
+        summary = result.summary
+        self._runs[-1].result = {
             "verdict": str(result.verdict),
             "because": verdict_note(summary) or None,
             "unjudged": unjudged_word(summary),
@@ -105,25 +125,32 @@ class Watch:
             "command": run_command(result.plan.scenario),
             "path": str(result.path) if isinstance(result, RunResult) else None,
         }
-        if step is None or result.execution.interrupted or result.execution.failure or self._session.end:
-            self._finish(news)
+        self._thread.call(self._server.changed)
+        if self._abandoned or result.execution.interrupted or result.execution.failure:
+            return None
+        step, again = self._await_branch(), self._session.again
+        if step is None:
             return None
         origin = Origin.of(result, min(step, result.execution.steps))
-        plan = result.plan.with_faults(origin.faults)
+        plan, until = self._first if again else (result.plan.with_faults(origin.faults), origin.step)
         self.waited_seconds, self._began, self._last_step = 0.0, 0.0, 0
-        state = WatchState(
-            plan, origin.step, self._session.status().version + 1, may_branch=len(self._runs) < MOST_RUNS - 1
-        )
-        self._runs[-1].result = news
-        self._runs.append(WatchedRun(state, Frames(plan), origin.step))
+        state = WatchState(plan, until, self._session.status().version + 1, may_branch=len(self._runs) < MOST_RUNS - 1)
+        self._runs.append(WatchedRun(state, Frames(plan), origin.step, again))
         self._thread.call(self._server.changed)
         return origin
 
-    def _finish(self, result: dict[str, Any]) -> None:
-        # The first call counts: after a verdict, leaving the context has nothing to add.
-        if not self._told:
-            self._thread.call(self._server.finish, result)
-        self._told = True
+    def _await_branch(self) -> Step | None:
+        """Return the step of the branch that a page wants, now or later; None once no page can want one any more."""
+        end = time.monotonic() + self._timeout
+        with InterruptGuard() as guard:
+            while (step := self._session.branch) is None:
+                over = self._session.closed or not self.is_watched or time.monotonic() > end
+                if over or guard.requested:
+                    return None
+                if self._asked.wait(LOOK_SECONDS):
+                    self._asked.clear()
+                    end = time.monotonic() + self._timeout
+        return step
 
     # --- steering --------------------------------------------------------------------------------------------------
 
@@ -161,6 +188,7 @@ class Watch:
                 await trio.lowlevel.checkpoint()
                 return None
             if not go and now >= paused_until:
+                self._abandoned = True
                 return f"it was paused before step {step} for more than {self._timeout:g} s without a request"
             with trio.move_on_at(due if go else paused_until):
                 await self._requested.wait()
@@ -168,6 +196,7 @@ class Watch:
 
     def _wake_run(self) -> None:
         """Let the run look at the session again; called in the thread of the server."""
+        self._asked.set()
         if self._run_token is not None:
             with contextlib.suppress(trio.RunFinishedError):
                 self._run_token.run_sync_soon(self._on_request)

@@ -20,8 +20,8 @@ from emunode.registry import Registry
 NAME: Final = re.compile("[a-z][a-z0-9_]{0,63}")
 TAKEN: Final = {
     "claims", "coverage", "paired", "engine", "every_order", "executions", "faults", "from", "help", "hosts", "join_seconds",
-    "json", "listen", "method", "metric", "metrics", "open", "order", "out", "precision", "quiet", "resume", "sample",
-    "scenario", "token_file", "trials", "vary", "version", "watch", "watch_port", "watch_timeout", "workers",
+    "json", "listen", "method", "metric", "metrics", "no_open", "open", "order", "out", "precision", "quiet", "resume",
+    "sample", "scenario", "token_file", "trials", "vary", "version", "watch", "watch_port", "watch_timeout", "workers",
 }  # fmt: skip
 """Names of the flags of commands that run scenarios; `model` adds the attributes of `Scenario`."""
 

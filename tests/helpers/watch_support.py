@@ -125,8 +125,8 @@ class Client:
         _, _, answer = self.ask("POST", "/request", json.dumps(content).encode())
         return dict(json.loads(answer))
 
-    def events(self) -> Iterator[tuple[str, Any]]:
-        """The stream of events until it ends."""
+    def events(self, runs: int = 1) -> Iterator[tuple[str, Any]]:
+        """The stream of events until it ends, or until so many runs of the page have ended."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         try:
             connection.request("GET", "/events", headers=self.headers)
@@ -136,15 +136,19 @@ class Client:
                 name = line.removeprefix(b"event: ").strip().decode()
                 yield name, json.loads(answer.readline().removeprefix(b"data: "))
                 answer.readline()
+                runs -= name == "finished"
+                if not runs:
+                    return
         finally:
             connection.close()
 
 
 @contextmanager
 def watched(plan: Plan, timeout: float = SECONDS) -> Iterator[tuple[Client, list[MemoryRun]]]:
-    """A run in another thread that waits for requests; the list holds its result once the run has ended.
+    """A run in another thread that waits for requests; the list holds its result once the run has ended, and those of
+    branches.
 
-    On leaving the context the run is ended, if it has not ended before.
+    On leaving the context the run is ended, if it has not ended before, and its page is closed.
     """
     results: list[MemoryRun] = []
     ready, client = threading.Event(), []
@@ -154,7 +158,8 @@ def watched(plan: Plan, timeout: float = SECONDS) -> Iterator[tuple[Client, list
             client.append(Client(watch.url))
             ready.set()
             results.append(run_quietly(plan, watch))
-            watch.concluded(results[0])
+            while origin := watch.concluded(results[-1]):
+                results.append(run(watch.plan, MemorySink(), steering=watch, accept=origin.accept))
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -167,5 +172,6 @@ def watched(plan: Plan, timeout: float = SECONDS) -> Iterator[tuple[Client, list
         while thread.is_alive() and time.monotonic() < deadline:
             with suppress(OSError, http.client.HTTPException):
                 client[0].request(do="end")
+                client[0].request(do="close")
             thread.join(0.1)
         assert not thread.is_alive()

@@ -2,7 +2,7 @@
 
 const KEY = "token";
 
-/** The token of the run. It leaves the address bar at once; the tab keeps it, so that the page can be reloaded. */
+/** Who may ask: what the address says leaves the address bar at once; the tab keeps it, so that the page can be reloaded. */
 function takeToken() {
   const given = location.hash.slice(1);
   if (given) {
@@ -12,11 +12,20 @@ function takeToken() {
   return sessionStorage.getItem(KEY) ?? "";
 }
 
-const token = takeToken();
+let token = takeToken();
+
+/** Exchange the address that a browser was started with, which is good for one page, for the token of the run. */
+export async function enter() {
+  if (!token.startsWith("once-")) return;
+  token = await (await ask("/token", { method: "POST" })).json();
+  sessionStorage.setItem(KEY, token);
+}
 
 async function ask(path, options = {}) {
   const headers = { authorization: `Bearer ${token}`, ...options.headers };
-  const answer = await fetch(path, { ...options, headers, credentials: "omit", cache: "no-store" });
+  const answer = await fetch(path, { ...options, headers, credentials: "omit", cache: "no-store" }).catch(() => {
+    throw new Error("The coordinator does not answer; it has ended.");
+  });
   if (!answer.ok) {
     const { error } = await answer.json().catch(() => ({ error: `status ${answer.status}` }));
     throw new Error(error);
@@ -40,7 +49,7 @@ export async function follow(on) {
   // Pieces are joined once an event is whole: joining at every read would take quadratic time for large events.
   let pieces = [];
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch(() => ({ done: true })); // the coordinator was killed
     if (done) return;
     const blocks = value.split("\n\n");
     // A separator may be cut in two.

@@ -1,4 +1,4 @@
-// The steps of the run so far, and the state of every node after any of them.
+// The steps of the run so far, and the state of every node after any of them: what it has, and since which step.
 
 import { stateOf, VOTE } from "/marks.js";
 
@@ -17,8 +17,8 @@ export class History {
   }
 
   empty() {
-    const count = this.goals.length, [gained, altered, heard, settled] = [1, 1, 1, STATES].map((each) => new Int32Array(count * each));
-    return { step: 0, gained, altered, heard, settled, votes: false, fresh: new Set() };
+    const count = this.goals.length, [gained, when, altered, heard, settled] = [1, 1, 1, 1, STATES].map((each) => new Int32Array(count * each));
+    return { step: 0, gained, when, altered, heard, settled, votes: false, fresh: new Set() };
   }
 
   /** The last step that is known. */
@@ -34,6 +34,7 @@ export class History {
       const arrays = ["gained", "altered", "heard"].map((name) => [name, Int32Array.from(frame[name])]);
       this.latest = {
         ...this.empty(), step: frame.base, ...Object.fromEntries(arrays), settled: Int32Array.from(frame.votes.flat()),
+        when: Int32Array.from(frame.gained, (count) => count && frame.base),
         votes: frame.altered.some(Boolean),
       };
       this.keys = [copy(this.latest)];
@@ -90,8 +91,8 @@ export class History {
 }
 
 function copy(state) {
-  const { gained, altered, heard, settled } = state;
-  return { ...state, gained: gained.slice(), altered: altered.slice(), heard: heard.slice(), settled: settled.slice(), fresh: new Set() };
+  const { gained, when, altered, heard, settled } = state;
+  return { ...state, gained: gained.slice(), when: when.slice(), altered: altered.slice(), heard: heard.slice(), settled: settled.slice(), fresh: new Set() };
 }
 
 /** Add the counts of a frame; without counted votes, every segment that a node gains is the right value. */
@@ -106,7 +107,9 @@ function apply(state, frame) {
   state.counted = votes !== null || !state.votes;
   const changes = state.votes ? settled.filter((_, at) => at % 3 === 0) : gained.filter((_, at) => at % 2 === 0);
   state.fresh = new Set(changes);
-  if ("step" in frame) state.step = frame.step;
+  if (!("step" in frame)) return;
+  state.step = frame.step;
+  for (let at = 0; at < gained.length; at += 2) state.when[gained[at]] = frame.step;
 }
 
 function add(counts, changes) {

@@ -14,6 +14,7 @@ export class NetworkMap extends Viewport {
   constructor(canvas, picture) {
     super(WIDTH, picture.height);
     this.canvas = canvas;
+    this.frame = canvas.parentElement;
     this.picture = picture;
     this.context = canvas.getContext("2d");
     this.scene = null;
@@ -26,8 +27,7 @@ export class NetworkMap extends Viewport {
       this.idle = new Path2D();
       for (const path of this.paths) this.idle.addPath(path);
     }
-    new ResizeObserver(() => this.resize()).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.readColours());
+    new ResizeObserver(() => this.resize()).observe(this.frame);
     this.readColours();
   }
 
@@ -35,17 +35,17 @@ export class NetworkMap extends Viewport {
     const style = getComputedStyle(document.documentElement);
     const names = ["paper", "ink", "muted", "grid", "grey", "blue", "orange", "red", "purple"];
     this.colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-    // By colour of a node: nothing, levels of progress, votes that are open, and how votes ended.
-    const { levels, states } = this.picture, { paper, grey } = this.colours;
-    this.fills = [paper, ...levels.slice(1), mixture(grey, paper, 0.3), ...[1, 2, 3].map((state) => states[state])];
+    // By `State`: votes that are open, and how votes ended.
+    this.voteColours = [mixture(this.colours.grey, this.colours.paper, 0.3), ...[1, 2, 3].map((state) => this.picture.states[state])];
     this.redraw();
   }
 
   resize() {
-    const ratio = devicePixelRatio || 1, width = this.canvas.clientWidth;
-    this.canvas.style.height = `${(width * this.picture.height) / WIDTH}px`;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round((width * ratio * this.picture.height) / WIDTH);
+    const ratio = devicePixelRatio || 1, shape = this.picture.height / WIDTH, { clientWidth, clientHeight } = this.frame;
+    const fits = Number(getComputedStyle(this.frame).getPropertyValue("--fits-height"));
+    const width = Math.floor(fits ? Math.min(clientWidth, clientHeight / shape) : clientWidth);
+    [this.canvas.style.width, this.canvas.style.height] = [`${width}px`, `${width * shape}px`];
+    [this.canvas.width, this.canvas.height] = [Math.round(width * ratio), Math.round(width * shape * ratio)];
     this.draw();
   }
 
@@ -142,7 +142,7 @@ export class NetworkMap extends Viewport {
   }
 
   draw() {
-    if (!this.scene) return;
+    if (!this.scene || !this.canvas.width || !this.canvas.height) return;
     const { context, scale, colours } = this, moved = this.moved;
     // Until packets have arrived, nodes have what they had before.
     this.held = moved < 1 ? this.moving.held : this.scene;
@@ -264,39 +264,67 @@ export class NetworkMap extends Viewport {
 
   // --- nodes
 
-  /** The colour of a node, as an index of `fills`. */
+  /** The colour of a share, dark for 0 and bright for 1, as `viridis` in coordinator/reports/theme.py. */
+  viridis(share) {
+    const { scale } = this.picture, at = (0.15 + 0.83 * share) * (scale.length - 1), low = Math.floor(at);
+    return mixture(scale[low + 1], scale[low], at - low);
+  }
+
+  /** The colour of a step, dark for the first and bright for the last one, as in reports. */
+  stepColour(step) {
+    const { steps } = this.scene;
+    return this.viridis(steps > 1 ? Math.min(1, Math.max(0, (step - 1) / (steps - 1))) : 0.6);
+  }
+
+  /** The share that a node has of what it is due, or is to send. */
+  share(rank) {
+    return Math.min(1, this.held.state.gained[rank] / this.picture.goals[rank]);
+  }
+
+  /** The colour of a node: of its vote, or of the step when its newest segment arrived, pale if it lacks others. */
   fillOf(rank) {
-    const { picture, held } = this, count = picture.levels.length;
-    if (picture.pies && held.votes && this.pies) return 0;
-    if (held.votes) {
-      const state = held.votes(rank);
-      return state === undefined ? 0 : count + state;
-    }
-    const share = Math.min(1, held.state.gained[rank] / picture.goals[rank]);
-    return Math.floor(share * (count - 1) + 1e-9);
+    const { picture, held, colours } = this;
+    if (picture.pies && this.pies) return colours.paper;
+    if (held.votes) return this.voteColours[held.votes(rank)] ?? colours.paper;
+    const { gained, when } = held.state;
+    if (!gained[rank]) return colours.paper;
+    if (picture.pies) return this.viridis(Math.floor(9 * this.share(rank) + 1e-9) / 9);
+    const part = Math.round(20 + 80 * this.share(rank)), key = `${when[rank]}/${part}`;
+    if (!this.mixed.has(key)) this.mixed.set(key, mixture(this.stepColour(when[rank]), colours.paper, part / 100));
+    return this.mixed.get(key);
   }
 
   /** By colour, the ranks of the nodes in view that have it. */
   shades() {
-    const { picture } = this;
-    const shades = Array.from(this.fills, () => []);
+    const { picture } = this, shades = new Map();
+    this.mixed = new Map();
     const right = this.left + WIDTH / this.zoom + picture.radius, bottom = this.top + picture.height / this.zoom + picture.radius;
     for (let rank = 0; rank < picture.order; rank++) {
       const x = picture.x[rank], y = picture.y[rank];
       if (x < this.left - picture.radius || y < this.top - picture.radius || x > right || y > bottom) continue;
-      shades[this.fillOf(rank)].push(rank);
+      const fill = this.fillOf(rank);
+      if (!shades.has(fill)) shades.set(fill, []);
+      shades.get(fill).push(rank);
     }
     return shades;
   }
 
+  /** The radius of nodes; as large as a pixel. */
+  get radius() {
+    return Math.max(this.picture.radius, 0.5 / this.scale);
+  }
+
+  /** Whether nodes are discs, which can have slices, and not squares of a few pixels. */
+  get pies() {
+    return this.radius * this.scale > DOT;
+  }
+
   drawNodes(shades) {
-    const { context, picture, colours } = this;
-    const radius = Math.max(picture.radius, 0.5 / this.scale);
-    this.pies = radius * this.scale > DOT;
+    const { context, picture, colours, radius } = this;
     if (!this.pies) return this.drawDots(shades, Math.max(1, Math.round(1.8 * radius * this.scale)));
     context.lineWidth = Math.max(0.7 / this.scale, 0.06 * radius);
-    shades.forEach((ranks, level) => {
-      context.fillStyle = this.fills[level];
+    shades.forEach((ranks, fill) => {
+      context.fillStyle = fill;
       context.strokeStyle = colours.muted;
       context.beginPath();
       for (const rank of ranks) {
@@ -306,7 +334,7 @@ export class NetworkMap extends Viewport {
       context.fill();
       context.stroke();
     });
-    if (picture.pies && this.held.votes) this.drawPies(radius);
+    if (picture.pies) this.drawPies(radius);
     const changed = new Path2D();
     for (const rank of this.held.state.fresh) {
       changed.moveTo(picture.x[rank] + radius, picture.y[rank]);
@@ -315,15 +343,18 @@ export class NetworkMap extends Viewport {
     this.stroke([changed], colours.ink, Math.max(1.4 / this.scale, 0.14 * radius));
   }
 
-  /** The shares of what nodes are due on which votes are settled, in the colours of their states. */
+  /** The shares of what nodes are due that have arrived, in the colour of the step, or of the votes on them. */
   drawPies(radius) {
     const { context, picture, held } = this, states = Object.keys(picture.states).length + 1;
+    const arrived = this.stepColour(held.step);
     for (let rank = 0; rank < picture.order; rank++) {
+      const slices = held.votes
+        ? [1, 2, 3].map((state) => [held.state.settled[rank * states + state] / picture.votesDue[rank], picture.states[state]])
+        : [[this.share(rank), arrived]];
       let low = 0;
-      for (let state = 1; state < states; state++) {
-        const share = held.state.settled[rank * states + state] / picture.votesDue[rank];
+      for (const [share, colour] of slices) {
         if (!share) continue;
-        context.fillStyle = picture.states[state];
+        context.fillStyle = colour;
         context.beginPath();
         context.moveTo(picture.x[rank], picture.y[rank]);
         context.arc(picture.x[rank], picture.y[rank], radius, 2 * Math.PI * low - Math.PI / 2, 2 * Math.PI * (low + share) - Math.PI / 2);
@@ -337,8 +368,8 @@ export class NetworkMap extends Viewport {
   drawDots(shades, side) {
     const { context, picture, scale } = this, { width, height } = this.canvas;
     const image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
-    shades.forEach((ranks, level) => {
-      const colour = littleEndian(level ? this.fills[level] : this.colours.grid);
+    shades.forEach((ranks, fill) => {
+      const colour = littleEndian(fill === this.colours.paper ? this.colours.grid : fill);
       for (const rank of ranks) {
         const x = Math.round((picture.x[rank] - this.left) * scale - side / 2), y = Math.round((picture.y[rank] - this.top) * scale - side / 2);
         const from = Math.max(0, x), to = Math.max(from, Math.min(width, x + side));
@@ -367,10 +398,8 @@ export class NetworkMap extends Viewport {
     context.font = `${size}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";
-    shades.forEach((ranks, level) => {
-      // Dark shades need light letters; the paper has the colour of the page.
-      const bright = level >= 0.55 * (picture.levels.length - 1);
-      context.fillStyle = level === 0 || level === picture.levels.length ? colours.ink : bright ? "#111" : "#fff";
+    shades.forEach((ranks, fill) => {
+      context.fillStyle = isBright(fill) ? "#111" : "#fff";
       for (const rank of ranks) context.fillText(picture.labels[rank], picture.x[rank], picture.y[rank]);
     });
     context.fillStyle = colours.paper;
@@ -429,6 +458,12 @@ export class NetworkMap extends Viewport {
 function mixture(one, other, share) {
   const parts = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)), rest = parts(other);
   return "#" + parts(one).map((part, at) => Math.round(share * part + (1 - share) * rest[at]).toString(16).padStart(2, "0")).join("");
+}
+
+/** Whether dark letters are easier to read on a colour than light ones. */
+function isBright(colour) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return 0.3 * red + 0.59 * green + 0.11 * blue > 125;
 }
 
 /** An opaque colour such as #1a2b3c as the number that a pixel of `ImageData` is. */

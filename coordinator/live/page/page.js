@@ -1,19 +1,23 @@
 // A watched run: the page follows the run, and turns clicks into requests.
 
-import { follow, get, request } from "/connection.js";
+import { enter, follow, get, request } from "/connection.js";
 import { History, inForce } from "/history.js";
 import { NetworkMap } from "/map.js";
 import { element } from "/element.js";
+import { listenToKeys, listOfKeys } from "/keys.js";
+import { legend } from "/legend.js";
 import { directions, faultButtons, listClaims, listFaults } from "/panel.js";
 
 const at = (id) => document.getElementById(id);
 let picture, steps, map;
-let status = { version: -1, next: 1, faults: [], specs: [], steps: null, over: false, running: false, command: "" };
+let status = { version: -1, next: 1, faults: [], specs: [], steps: null, over: false, running: false, command: "", refusal: "", last: "" };
+let ended = ""; // why no request can be made any more
 let result = null;
 let shown = 0; // the step whose packets are shown
 let following = true; // whether the newest step is shown
 let selected = null; // {rank}, or {rank, port, peer, its_port} of a link
 let near = []; // the links of the selected node
+let claims = [], before = []; // the newest predictions, and those for the faults before
 let measured = 0; // the last step that the figures beside the predictions count
 let faulty = new Set(); // nodes with a fault at any time: nothing is due to them
 const lines = []; // the runs before this one, of which it is a branch: {steps, status, faulty, result, name}
@@ -32,16 +36,41 @@ async function ask(content) {
   }
 }
 
+/** Why neither a step nor a fault can be asked for; empty if they can. */
+const whyNot = () => ended || status.refusal;
+
+/** Switch every button that asks the run for something. */
+function allowRequests() {
+  const buttons = [...at("selection").querySelectorAll("[data-kind]")], place = at("cannot");
+  for (const button of [at("step"), at("run"), ...buttons]) allow(button, whyNot());
+  for (const id of ["branch", "again"]) allow(at(id), ended || status.last);
+  allow(at("undo"), whyNot() || (status.undoable ? "" : "no added fault is left that is not in force yet"));
+  allow(at("end"), ended);
+  allow(at("close"), ended);
+  [at("end").hidden, at("close").hidden] = [status.over, !status.over];
+  if (place) [place.textContent, place.hidden] = [sentenceOf(whyNot()), !whyNot()];
+}
+
+const sentenceOf = (words) => words && `${words[0].toUpperCase()}${words.slice(1)}.`;
+
+/** A line for the reason why the buttons below it cannot act. */
+const cannot = () => element("p", { id: "cannot", class: "because undecided", hidden: true });
+
+/** Let a button act, or say why it cannot. */
+function allow(button, reason) {
+  button.disabled = Boolean(reason);
+  button.dataset.title ??= button.title;
+  button.title = reason || button.dataset.title;
+}
+
 // --- what is shown
 
 function setStatus(news) {
   if (news.version < status.version) return; // an answer and an event can overtake each other
   status = news;
   faulty = new Set(news.faults.filter((fault) => fault.excludes).map((fault) => fault.rank));
-  const { next, running, over, undoable, command } = status;
-  for (const id of ["step", "run", "end"]) at(id).disabled = over;
+  const { next, running, over, command } = status;
   at("run").textContent = running && !over ? "Pause" : "Run";
-  at("undo").disabled = !undoable;
   at("command").textContent = command || "The command line would be too long: run the scenario.toml of the run directory.";
   listFaults(at("faults"), status.specs, status.faults, next);
   show();
@@ -54,15 +83,15 @@ function show() {
   const slider = at("slider"), past = shown < steps.last, state = steps.at(shown), frame = steps.frame(shown);
   [slider.min, slider.max, slider.value] = [steps.base, steps.last, shown];
   document.body.classList.toggle("past", past);
-  at("newest").disabled = !past;
-  at("back").disabled = shown <= steps.base;
-  at("forward").disabled = !past;
-  at("branch").disabled = status.over;
+  for (const id of ["newest", "forward"]) allow(at(id), past ? "" : "this is the newest step");
+  allow(at("back"), shown > steps.base ? "" : "this is the beginning");
+  allowRequests();
   at("state").textContent = headline(past, state);
   at("shown").textContent = sentence(frame);
   // The newest picture shows the faults that the next step will meet; an older one those of its own step.
   const broken = brokenIn(status.faults, past || status.over ? shown : shown + 1);
   map.show({ ...sceneOf(steps, shown), broken, selected, near, before: () => sceneOf(steps, Math.max(steps.base, shown - 1)) });
+  at("legend").replaceChildren(...legend(map, picture));
   describe(state, broken);
   date();
   compare();
@@ -76,19 +105,28 @@ function brokenIn(faults, step) {
 /** What nodes have after a step of a history, and the packets of that step. */
 function sceneOf(history, step) {
   const state = history.at(step);
-  return { state, votes: history.showsVotes(state) ? (rank) => history.state(state, rank) : null, frame: history.frame(step) };
+  const votes = history.showsVotes(state) ? (rank) => history.state(state, rank) : null;
+  return { state, votes, frame: history.frame(step), step, steps: lengthOf(history) };
+}
+
+/** The steps of a run, for the colours of steps: those so far, and those that follow with its faults, if that is known. */
+function lengthOf(history) {
+  return history !== steps || status.over ? history.last : Math.max(history.last, status.steps ?? 0);
 }
 
 /** Show the run that the branch is compared with, after the same step. */
 function compare() {
   if (!lines.length) return;
-  const line = lines[Number(at("line").value)], step = Math.max(line.steps.base, Math.min(shown, line.steps.last));
+  const line = lines[at("line").value];
+  at("before").hidden = !line;
+  if (!line) return;
+  const step = Math.max(line.steps.base, Math.min(shown, line.steps.last));
   const state = line.steps.at(step);
   other.show({ ...sceneOf(line.steps, step), broken: brokenIn(line.status.faults, step), selected, near, before: () => null });
-  at("this").textContent = `This branch, after step ${shown}: ${progress(steps.at(shown))}`;
-  at("other-shown").textContent = `after step ${step}: ${progress(state, line)}`;
-  const { verdict, path } = line.result;
-  at("other-result").textContent = `${line.status.specs.join(", ") || "no faults"}; verdict: ${verdict}` + (path ? `; run directory ${path}` : "");
+  at("this").textContent = `${steps.name}: ${progress(steps.at(shown))}. Beside it:`;
+  at("other-shown").textContent = `${line.name}, after step ${step}: ${progress(state, line)}`;
+  const { verdict, path } = line.result ?? {};
+  at("other-result").title = at("other-result").textContent = `${line.status.specs.join(", ") || "no faults"}; verdict: ${verdict}` + (path ? `; run directory ${path}` : "");
 }
 
 /** Say after which step the figures beside the predictions were measured; grey if the picture shows another one. */
@@ -101,8 +139,9 @@ function date() {
 /** Which step is shown, and how it ended. */
 function headline(past, state) {
   const of = status.steps ? ` of ${status.steps}` : "";
+  if (ended && !past && !result) return ended;
   if (past) return `You are looking at ${shown ? `step ${shown}${of}` : "the start"}. Branch here starts another run from it.`;
-  if (result) return result.verdict ? `The run is over: ${result.verdict}${because()}.` : `The run ended${because()}.`;
+  if (result) return `${result.verdict ? `The run is over: ${result.verdict}` : "The run ended"}${because()}. ${ended}`;
   if (!shown) return `Nothing is sent yet: step 1${of} is next.`;
   return `Step ${shown}${of} is done: ${progress(state)}.`;
 }
@@ -174,14 +213,14 @@ function showSelection(node) {
   const title = at("selected"), body = at("selection");
   if (!node) {
     title.textContent = "Nothing is selected";
-    body.replaceChildren(element("p", { class: "quiet" }, "Click a node or a link, or find a node by its label."));
+    body.replaceChildren(element("p", { class: "quiet" }, "Click a node or a link to break it."));
   } else if (selected.port === undefined) {
     title.textContent = `Node ${node.label} (rank ${node.rank})`;
     const links = node.links.map(({ port, rank, label }) => element("button", {
       click: () => select({ rank: node.rank, port }), "aria-label": `Link by port ${port} to ${label}`, "data-peer": String(rank),
     }, `${port}: ${label}`));
     body.replaceChildren(
-      element("p", { id: "node-state" }), faultButtons(picture.kinds, "node", (what) => ask({ do: "fault", ...what, rank: node.rank })),
+      element("p", { id: "node-state" }), cannot(), faultButtons(picture.kinds, "node", (what) => ask({ do: "fault", ...what, rank: node.rank })),
       element("p", { class: "quiet" }, "Links, by port:"), element("div", { class: "links" }, ...links));
   } else {
     const link = node.links.find(({ port }) => port === selected.port), { rank, port } = selected;
@@ -189,7 +228,7 @@ function showSelection(node) {
     const [choice, read] = directions([node.label, link.label], [{ rank, port }, { rank: link.rank, port: link.its_port }]);
     const ends = [[rank, node.label], [link.rank, link.label]].map(([end, label]) =>
       element("button", { click: () => select({ rank: end }) }, `Node ${label}`));
-    body.replaceChildren(choice, faultButtons(picture.kinds, "link", (what) => ask({ do: "fault", ...what, ...read() })),
+    body.replaceChildren(choice, cannot(), faultButtons(picture.kinds, "link", (what) => ask({ do: "fault", ...what, ...read() })),
       element("div", { class: "links" }, ...ends));
   }
   show();
@@ -204,37 +243,43 @@ const EVENTS = {
     if (list.length === 1 && following && "step" in list[0]) map.play();
   },
   status: setStatus,
-  claims({ claims, note, step }) {
+  claims({ claims: news, faults, note, step }) {
     if (result?.claims) return;
     measured = step ?? 0;
-    listClaims(at("claims"), claims, false);
+    if (String(faults) !== String(claims.faults)) before = claims;
+    claims = Object.assign(news, { faults });
+    listClaims(claims, { before });
     at("note").textContent = note ?? "";
     at("note").hidden = !note;
     date();
   },
-  branch({ step, before }) {
-    const name = lines.length ? `branch ${lines.length}, after step ${steps.branchStep}` : "the run itself";
-    lines.push({ steps, status, faulty, result: before, name });
+  branch({ step, again }) {
+    lines.push({ steps, status, faulty, result, name: steps.name });
     steps = new History(picture.goals, picture.votesDue);
-    steps.branchStep = step;
-    [status, following, measured] = [{ ...status, over: false }, true, 0];
-    at("line").replaceChildren(...lines.map((line, number) => element("option", { value: number }, line.name)));
+    steps.name = `Run ${lines.length + 1}, ${again ? "from the start" : `branch after step ${step}`}`;
+    [following, measured, result, claims, before] = [true, 0, null, [], []];
+    for (const id of ["verdict", "result"]) at(id).textContent = "";
+    at("measured-title").textContent = "so far";
+    const options = lines.map((line, number) => element("option", { value: number }, line.name));
+    at("line").replaceChildren(...options, element("option", { value: "" }, "nothing"));
     at("line").value = lines.length - 1;
     document.body.classList.add("branched");
-    for (const id of ["this", "before"]) at(id).hidden = false;
+    for (const id of ["beside", "before"]) at(id).hidden = false;
     other ??= new NetworkMap(at("other"), picture);
     for (const each of [map, other]) each.resize();
-    show();
+    // The state of this run comes next.
+    setStatus({ ...status, over: false, refusal: "", last: "", undoable: false, faults: [], specs: [] });
   },
   finished(news) {
     result = news;
+    status = { ...status, over: true };
     at("verdict").textContent = news.verdict ? `Verdict: ${news.verdict}${because()}` : "";
     at("verdict").className = news.verdict ?? "";
     show();
     if (!news.claims) return;
     at("measured-title").textContent = "measured";
     at("claims").classList.remove("earlier");
-    listClaims(at("claims"), news.claims, true, news.unjudged);
+    listClaims(news.claims, { final: true, unjudged: news.unjudged });
     at("command").textContent = news.command;
     at("result").textContent = `Journal ${news.hash}` + (news.path ? `; run directory ${news.path}` : "");
   },
@@ -250,34 +295,37 @@ function typeset(name) {
 }
 
 async function main() {
+  await enter();
   picture = await get("/picture");
   document.title = picture.title;
   at("title").replaceChildren(...typeset(picture.title));
   at("subject").textContent = `${picture.collective}, ${picture.algorithm}, ${picture.order.toLocaleString("en")} nodes, driver ${picture.driver}`;
   at("map").setAttribute("aria-label", `${picture.title}, ${picture.order.toLocaleString("en")} nodes`);
-  at("keys").textContent = `The colour of a node is its share of what it is to ${picture.giving ? "send" : "receive"}; the brightest means all. `
-    + "Once a copy was altered: green has the right value, blue no majority, red a wrong value, and the vote of a grey node is open. "
-    + "Ring: source or target. Cross: crashed. Bars: hung. Diamond: byzantine or another fault. "
-    + "Links: blue busy, purple with altered segments, red dashes lost, dots faulty; a small circle: withheld by its sender. "
-    + "Wheel or + and −: zoom. Drag: move. With the picture in focus, arrow keys select the next node, Escape nothing.";
+  at("keys").replaceChildren(listOfKeys());
   steps = new History(picture.goals, picture.votesDue);
+  steps.name = "Run 1";
   map = new NetworkMap(at("map"), picture);
   listen();
   map.resize();
-  show();
+  showSelection(null);
   await follow((name, data) => EVENTS[name](data));
-  for (const id of ["step", "run", "end", "undo", "branch"]) at(id).disabled = true;
-  at("state").append(result ? " The coordinator has ended; this page keeps the history." : " The connection to the run has ended; reload the page.");
+  ended = result ? "The coordinator has ended; this page keeps the history." : "The connection to the run has ended; reload the page.";
+  show();
 }
 
 // --- controls
 
 function listen() {
+  listenToKeys(ACTIONS);
+  listenToLook();
   const rate = () => Number(at("rate").value);
   at("step").onclick = () => ask({ do: "step" });
+  at("again").onclick = () => ask({ do: "again" });
   at("run").onclick = () => ask(status.running ? { do: "pause" } : { do: "run", rate: rate() });
   at("rate").onchange = () => status.running && ask({ do: "run", rate: rate() });
   at("end").onclick = () => ask({ do: "end" });
+  // The second click of a double click on End the run is none on Close.
+  at("close").onclick = (event) => event.detail < 2 && ask({ do: "close" });
   at("undo").onclick = () => ask({ do: "undo" });
   at("slider").oninput = () => look(Number(at("slider").value));
   at("back").onclick = () => look(shown - 1);
@@ -292,18 +340,16 @@ function listen() {
   at("search").onsubmit = (event) => {
     event.preventDefault();
     const text = at("label").value.trim(), rank = picture.labels.indexOf(text);
-    if (rank < 0) return complain(new Error(`There is no node ${text}.`));
+    if (rank < 0) return complain(new Error(text ? `There is no node ${text}.` : `Type the label of a node, such as ${picture.labels.at(-1)}.`));
     complain(null);
+    document.activeElement.blur();
     map.revealNode(rank);
     select({ rank });
   };
   pointer(at("map"));
   at("map").onkeydown = (event) => {
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    if (event.key === "Escape") select(null);
-    if (event.key === "+") map.zoomBy(1.6);
-    if (event.key === "-") map.zoomBy(1 / 1.6);
-    if (!way) return;
+    if (!way || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     const rank = selected ? map.beside(selected.rank, ...way) : picture.root ?? 0;
     map.revealNode(rank);
@@ -311,10 +357,63 @@ function listen() {
   };
 }
 
+/** Press a button, or say why it cannot act. */
+function press(id) {
+  if (at(id).disabled) complain(new Error(sentenceOf(at(id).title)));
+  else at(id).click();
+}
+
+/** What the keys do, by name. */
+const ACTIONS = {
+  ...Object.fromEntries(["undo", "branch", "again", "run", "large", "dark", "full", "help", "newest"].map((id) => [id, () => press(id)])),
+  step: () => (shown < steps.last ? look(shown + 1) : press("step")),
+  back: () => press("back"),
+  crash() {
+    const button = at("selection").querySelector("[data-kind]");
+    if (!button) complain(new Error("Select a node first: click it, or press / and type its label."));
+    else if (button.disabled) complain(new Error(sentenceOf(whyNot())));
+    else button.click();
+  },
+  find: () => at("label").focus(),
+  zoom: (key) => press({ "+": "closer", "-": "farther", 0: "whole" }[key]),
+  nothing() {
+    complain(null);
+    if (!at("keys").hidden) press("help");
+    else select(null);
+  },
+};
+
+/** How the page looks: letters, colours, full screen, and the list of keys. */
+function listenToLook() {
+  const root = document.documentElement, switched = (id, on) => at(id).setAttribute("aria-pressed", on);
+  at("large").onclick = () => switched("large", root.classList.toggle("large"));
+  const dark = matchMedia("(prefers-color-scheme: dark)"), rule = [...document.styleSheets].flatMap(({ cssRules }) => [...cssRules])
+    .find((each) => each.conditionText?.includes("prefers-color-scheme"));
+  const paint = (on) => {
+    rule.media.mediaText = on ? "screen" : "not all";
+    root.style.colorScheme = on ? "dark" : "light";
+    switched("dark", on);
+    for (const each of [map, other]) each?.readColours();
+    show();
+  };
+  at("dark").onclick = () => paint(at("dark").getAttribute("aria-pressed") === "false");
+  dark.addEventListener("change", () => paint(dark.matches));
+  switched("dark", dark.matches);
+  at("full").onclick = () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen()).catch(complain);
+  document.addEventListener("fullscreenchange", () => switched("full", Boolean(document.fullscreenElement)));
+  at("help").onclick = () => {
+    at("keys").hidden = !at("keys").hidden;
+    at("help").setAttribute("aria-expanded", !at("keys").hidden);
+  };
+}
+
 /** Clicks select; dragging moves the picture, the wheel zooms. */
 function pointer(canvas) {
   let from = null, moved = false;
+  // A click leaves the keys to the page: the arrows of the picture are for those who come by Tab.
+  canvas.onmousedown = (event) => event.preventDefault();
   canvas.onpointerdown = (event) => {
+    document.activeElement.blur();
     from = [event.clientX, event.clientY];
     moved = false;
     canvas.setPointerCapture(event.pointerId);

@@ -9,6 +9,8 @@ const WORDS = {
   silent: "Send nothing", "silent-ports": "Send nothing by some ports", "silent-segments": "Withhold some segments",
   selective: "Withhold some copies, forge others",
 };
+const FIRST = ["crash", "hang", "recover", "down", "up", "heal"]; // the others are under More
+const MOVING = /^(steps|segments|packets|deliver|intact_deliveries|elected|waiting_nodes|repair|retransmissions|epochs)/; // what steps and faults change
 const VALUES = {
   rate: ["probability, from 0 to 1", "1"], steps: ["by steps", "1"], packet: ["number of the packet, from now on", "1"],
 };
@@ -18,10 +20,10 @@ function wordsOf(kind) {
   return WORDS[kind] ?? (kind[0].toUpperCase() + kind.slice(1)).replaceAll("-", " ");
 }
 
-/** Buttons for every kind of fault of a node or a link; `add` gets what the fault is, without its place. */
+/** Buttons for every kind of fault of a node or a link, in two groups; `add` gets what the fault is, without its place. */
 export function faultButtons(kinds, place, add) {
   const lasting = element("input", { class: "number", inputmode: "numeric", placeholder: "the end" });
-  const buttons = kinds.filter(({ on }) => on === place).map(({ kind, values, lasts, meaning }) => {
+  const button = ({ kind, values, lasts, meaning }) => {
     const inputs = values.map((value) => {
       const [words, initial] = VALUES[value] ?? [value, ""];
       return element("input", { class: "number", value: initial, "aria-label": `${wordsOf(kind)}: ${words}`, title: words });
@@ -33,10 +35,11 @@ export function faultButtons(kinds, place, add) {
       add(content);
     };
     return element("span", { class: "fault" }, element("button", { click, title: meaning, "data-kind": kind }, wordsOf(kind)), ...inputs);
-  });
-  const timed = kinds.some(({ on, lasts }) => on === place && lasts);
-  const label = element("label", {}, "for this many steps ", lasting);
-  return element("div", {}, element("div", { class: "row" }, ...buttons), ...(timed ? [label] : []));
+  };
+  const here = kinds.filter(({ on }) => on === place), first = here.filter(({ kind }) => FIRST.includes(kind));
+  const more = here.filter(({ kind }) => !FIRST.includes(kind)), group = (some) => element("div", { class: "faults" }, ...some.map(button));
+  const timed = here.some(({ lasts }) => lasts) ? [element("label", {}, "for this many steps ", lasting)] : [];
+  return element("div", {}, group(first), ...timed, ...(more.length ? [element("details", { id: "more" }, element("summary", {}, "More"), group(more))] : []));
 }
 
 /** The choice between both directions of a link and one of them; `read` tells what is chosen. */
@@ -60,14 +63,31 @@ export function listFaults(list, specs, faults, next) {
   if (!steps.length) list.replaceChildren(element("li", { class: "later" }, "none"));
 }
 
-export function listClaims(body, claims, final, unjudged) {
-  body.replaceChildren(...claims.map(({ name, relation, predicted, measured, source, verdict }) => {
+/**
+ * List the claims that steps and faults change, one for each metric, and whatever is violated; the others are folded.
+ * `before` are predictions that a fault may have changed.
+ */
+export function listClaims(claims, { final = false, unjudged = "", before = [] } = {}) {
+  const at = (id) => document.getElementById(id), text = ({ name, relation, predicted }) => `${name} ${relation} ${predicted}`;
+  const known = new Set(before.map(text)), names = new Set();
+  const row = ({ name, relation, predicted, measured, source, verdict }) => {
     const sign = { "==": "", "<=": "≤ ", ">=": "≥ " }[relation];
     const ruled = final ? ` ${{ holds: "✓", violated: "✗", undecided: "?" }[verdict]} ${verdict === "undecided" ? unjudged : verdict}` : "";
     return element("tr", { title: source },
-      element("th", { scope: "row" }, name.replaceAll("_", " ")), element("td", {}, sign + show(predicted)),
+      element("th", { scope: "row" }, name.replaceAll("_", " ")),
+      element("td", known.size && !known.has(text({ name, relation, predicted })) ? { class: "new" } : {}, sign + show(predicted)),
       element("td", final ? { class: verdict } : {}, show(measured) + ruled));
-  }));
+  };
+  const main = claims.filter((claim) => {
+    const leads = MOVING.test(claim.name) && !names.has(claim.name);
+    names.add(claim.name);
+    return leads || claim.verdict === "violated";
+  });
+  const others = claims.filter((claim) => main.length && !main.includes(claim));
+  at("claims").replaceChildren(...(main.length ? main : claims).map(row));
+  at("other-claims").replaceChildren(...others.map(row));
+  at("others").hidden = !others.length;
+  at("others").firstElementChild.textContent = `${others.length} more claim${others.length === 1 ? "" : "s"}`;
 }
 
 function show(value) {

@@ -16,7 +16,7 @@ from coordinator.reports.theme import DARK, LIGHT, mixture, viridis
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.helpers.browser import Browser
-from tests.helpers.command_line import Call, Start
+from tests.helpers.command_line import Call, Ended, Start
 from tests.helpers.watch_support import Client
 
 pytestmark = pytest.mark.browser
@@ -70,11 +70,16 @@ class Watched:
         self.page.wait_until(f"document.getElementById('slider').max !== {before!r} || {OVER}")
 
     def run(self) -> dict[str, object]:
-        """Let the run go on to its end; the summary that it printed."""
+        """Let the run go on to its end, and close it; the summary that it printed."""
         self.page.evaluate("document.getElementById('rate').value = '0'")
         self.page.click("#run")
+        return dict(self.close().data)
+
+    def close(self) -> Ended:
+        """Press the button after the end of the run; how the command ended."""
         self.page.wait_until(OVER)
-        return dict(self.command.end().data)
+        self.page.click("#close")
+        return self.command.end()
 
     def text(self, name: str) -> str:
         return str(self.page.evaluate(f"document.getElementById({name!r}).textContent"))
@@ -102,8 +107,24 @@ class Watched:
 
 def received(path: Any, step: int) -> dict[int, int]:
     """By rank, the segments that first arrived up to `step`, from the journal of a run directory."""
+    return {rank: count for rank, (count, _) in arrived(path, step).items()}
+
+
+def arrived(path: Any, step: int) -> dict[int, tuple[int, int]]:
+    """By rank, the segments that first arrived up to `step`, and the step of the newest one."""
     journal = pl.read_parquet(f"{path}/journal.parquet").filter(pl.col("step") <= step, outcome="first")
-    return dict(journal.group_by("receiver").len().iter_rows())
+    counts = journal.group_by("receiver").agg(pl.len(), pl.col("step").max())
+    return {rank: (count, newest) for rank, count, newest in counts.iter_rows()}
+
+
+def step_colours(path: Any, step: int, steps: int, nodes: list[int], goal: int = 1) -> list[str]:
+    """The colours of nodes in a report of a run of `steps` steps, after `step`: of the step of the newest segment."""
+    have = arrived(path, step)
+    shades = [viridis((have[rank][1] - 1) / (steps - 1)) if rank in have else "" for rank in nodes]
+    return [
+        mixture(shade, LIGHT["paper"], round(20 + 80 * have[rank][0] / goal) / 100) if shade else LIGHT["paper"]
+        for rank, shade in zip(nodes, shades, strict=True)
+    ]
 
 
 def test_a_click_on_a_node_is_in_picture_journal_and_command(page: Browser, start: Start, call: Call) -> None:
@@ -134,7 +155,7 @@ def test_a_click_on_a_node_is_in_picture_journal_and_command(page: Browser, star
     assert summary["faults"] == ["crash:4231@2"]
     have = received(summary["path"], shown)
     assert 0 < len(have) < len(nodes)
-    assert colours == [viridis(1) if have.get(rank) else LIGHT["paper"] for rank in nodes]
+    assert colours == step_colours(summary["path"], shown, 7, nodes)
     assert command == run.text("command")
     words = shlex.split(command)
     again = call("run --json", *words[2:])
@@ -181,11 +202,8 @@ def test_a_click_cuts_a_link_and_a_rewound_page_shows_the_past(page: Browser, st
     page.evaluate("document.getElementById('slider').focus()")
     page.press("Home", 36)
     page.press("ArrowRight", 39)
-    shown = received(summary["path"], 1)
     nodes = [rank for rank in star.ranks() if rank]
-    expected = [
-        viridis((2 * 0 + (9 * count // 4)) / 9) if (count := shown.get(rank, 0)) else LIGHT["paper"] for rank in nodes
-    ]
+    expected = step_colours(summary["path"], 1, int(str(summary["steps"])), nodes, goal=4)
     assert run.colours([run.at(star, rank, 0.75) for rank in nodes]) == expected
 
 
@@ -289,8 +307,7 @@ def test_the_keyboard_alone_is_enough(page: Browser, start: Start) -> None:
     page.wait_until("document.getElementById('faults').textContent === 'none'")
     page.evaluate("document.getElementById('end').focus()")
     page.call("Input.dispatchKeyEvent", type="char", text="\r", key="Enter")
-    page.wait_until(OVER)
-    assert run.command.end().status == 3
+    assert run.close().status == 3
 
 
 def test_small_nodes_have_the_colours_of_the_past_step(page: Browser, start: Start) -> None:
@@ -302,12 +319,13 @@ def test_small_nodes_have_the_colours_of_the_past_step(page: Browser, start: Sta
     summary = run.run()
     page.evaluate("(() => { const slider = document.getElementById('slider'); slider.value = 6; slider.oninput(); })()")
     # Away from the mark of the source.
-    have, ranks = received(summary["path"], 6), [256, 1023, 1024, 1536, 2046, 2047]
+    ranks = [256, 1023, 1024, 1536, 2046, 2047]
     layout, width = layout_of(cube), page.evaluate("document.getElementById('map').clientWidth")
     unit = float(width) / WIDTH
     colours = run.colours([(float(layout.x[rank]) * unit, float(layout.y[rank]) * unit) for rank in ranks])
-    assert colours == [viridis(1) if rank in have else LIGHT["grid"] for rank in ranks]
-    assert len(set(colours)) == 2
+    expected = step_colours(summary["path"], 6, 11, ranks)
+    assert colours == [LIGHT["grid"] if colour == LIGHT["paper"] else colour for colour in expected]
+    assert len(set(colours)) > 2
 
 
 def test_a_reloaded_page_continues_with_its_token(page: Browser, start: Start) -> None:
@@ -328,6 +346,7 @@ def test_a_reloaded_page_continues_with_its_token(page: Browser, start: Start) -
     # Not in the answer to `run`: by then steps may have run.
     assert run.client.request(do="pause")["next"] == 3
     run.client.request(do="run")
+    # Nobody watches: the page was refused.
     assert run.command.end().status == 0
     page.events.clear()  # the refused request is an error to the browser
 
@@ -343,11 +362,11 @@ def test_the_command_repeats_a_run_of_random_clicks(page: Browser, start: Start,
             if draw.random() < 0.5:
                 page.click(f".links button:nth-child({draw.randrange(2) + 1})")
                 page.wait_until("document.getElementById('selected').textContent.startsWith('Link')")
+            page.evaluate("document.querySelectorAll('#more').forEach((each) => { each.open = true; })")
             kinds = page.evaluate("[...document.querySelectorAll('[data-kind]')].map((button) => button.dataset.kind)")
             page.click(f"[data-kind={draw.choice(kinds)}]")
         run.step()
-    page.wait_until(OVER)
-    summary = run.command.end().data
+    summary = run.close().data
     assert len(summary["faults"]) > 2
     again = call("run --json", *shlex.split(run.text("command"))[2:])
     assert again.data["journal_hash"] == summary["journal_hash"]
@@ -395,7 +414,7 @@ def test_narrow_and_dark_pages_are_readable_with_named_controls(page: Browser, s
     paper = (LIGHT if scheme == "light" else DARK)["paper"]
     assert run.colours([(3, 3)]) == [paper]
     run.client.request(do="end")
-    page.wait_until(OVER)
+    assert run.close().status == 3
 
 
 def test_a_branch_is_shown_beside_the_run_before(page: Browser, start: Start, call: Call) -> None:
@@ -432,3 +451,117 @@ def test_a_branch_is_shown_beside_the_run_before(page: Browser, start: Start, ca
         nodes = [rank for rank in star.ranks() if rank != 0 and star.label(rank) != "2134"]
         found = run.colours([run.at(star, rank, 0.75) for rank in nodes], name)
         assert [colour != LIGHT["paper"] for colour in found] == [rank in served for rank in nodes], name
+
+
+FITS = """
+((side) => [document.scrollingElement, side].every(({ scrollHeight, scrollWidth, clientHeight, clientWidth }) =>
+  scrollHeight <= clientHeight && scrollWidth <= clientWidth))(document.getElementById("side"))
+"""
+CODES = {" ": 32, "PageUp": 33, "PageDown": 34, "ArrowLeft": 37, "ArrowRight": 39, "Escape": 27}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1366, 768)])
+def test_a_lesson_on_a_projector_needs_keys_and_no_scrolling(
+    width: int, height: int, scheme: str, page: Browser, start: Start
+) -> None:
+    page.prefer(prefers_color_scheme=scheme)
+    page.resize(width, height)
+    run = Watched(
+        start, page, "--topology star:4 --collective broadcast --algorithm greedy-tree --driver memory --out out"
+    )
+
+    def press(key: str, state: str) -> None:
+        page.press(key, CODES.get(key, ord(key[0].upper())))
+        page.wait_until(f"document.getElementById('state').textContent.startsWith({state!r})")
+        assert page.evaluate(FITS), (key, state)
+
+    press(" ", "Step 1 of 4 is done: 3 of 23")
+    press("/", "Step 1 of 4")
+    press("c", "Step 1 of 4")  # a letter for the field
+    page.call("Input.insertText", text="4231")
+    page.call("Input.dispatchKeyEvent", type="char", text="\r", key="Enter")
+    page.wait_until("document.getElementById('selected').textContent.startsWith('Node 4231')")
+    assert run.text("faults") == "none"
+    press("c", "Step 1 of 4 is done: 2 of 22")
+    assert run.text("faults") == "crash:4231@2 (takes effect in step 2)"
+    page.wait_until("document.getElementById('claims').textContent.startsWith('intact deliveries18')")
+    press("ArrowRight", "Step 2 of 4 is done")
+    press("PageDown", "Step 3 of 4 is done")
+    press("PageUp", "You are looking at step 2 of 4")
+    press("PageDown", "Step 3 of 4 is done")
+    press(" ", "The run is over: holds")
+    for name in ("step", "run"):
+        assert page.evaluate(f"document.getElementById({name!r}).disabled")
+    assert run.text("cannot") == "The run is over: branch, or start again."
+    assert page.evaluate("document.querySelector('[data-kind=crash]').disabled")
+    press(" ", "The run is over")
+    assert run.text("error") == "The run is over: branch, or start again."
+    press("a", "Nothing is sent yet: step 1 of 4 is next")
+    assert run.text("faults") == "none"
+    for step in range(1, 4):
+        press(" ", f"Step {step} of 4 is done")
+    press("ArrowLeft", "You are looking at step 2")
+    press("b", "Step 2 of 4 is done")
+    assert run.text("this").startswith("Run 3, branch after step 2")
+    press("c", "Step 2 of 4 is done")
+    page.wait_until("document.getElementById('faults').textContent.includes('crash:4231@3')")
+    page.evaluate("document.getElementById('rate').value = '0'")
+    press("r", "The run is over")
+    assert run.close().status == 0
+    assert {path.name for path in run.command.folder.iterdir()} >= {"out", "out-branch-1", "out-branch-2"}
+    page.wait_until(
+        "document.getElementById('state').textContent.endsWith('The coordinator has ended; this page keeps the history.')"
+    )
+    press(" ", "The run is over: holds")
+
+
+def test_keys_change_the_look_unless_a_button_has_the_focus(page: Browser, start: Start) -> None:
+    run = Watched(start, page, "--topology star:3 --collective broadcast --algorithm flood --driver memory")
+
+    def is_on(name: str) -> bool:
+        return bool(page.evaluate(f"document.getElementById({name!r}).getAttribute('aria-pressed') === 'true'"))
+
+    page.press("d", 68)
+    assert run.colours([(3, 3)]) == [DARK["paper"]]
+    page.press("l", 76)
+    assert page.evaluate("getComputedStyle(document.body).fontSize") == "18.8px"
+    page.press("f", 70)
+    page.wait_until(
+        "document.fullscreenElement && document.getElementById('full').getAttribute('aria-pressed') === 'true'"
+    )
+    page.click("#full")
+    page.wait_until("!document.fullscreenElement")
+    page.press("?", 191)
+    assert "Page Down" in run.text("keys")
+    assert page.evaluate("document.getElementById('keys').getClientRects().length") == 1
+    page.press("Escape", 27)
+    assert page.evaluate("document.getElementById('keys').hidden")
+    page.evaluate("document.getElementById('large').focus()")
+    page.press("d", 68)
+    assert is_on("dark")
+    page.click("#large")  # a click with a pointer leaves the keys to the page
+    page.press("d", 68)
+    assert (is_on("large"), is_on("dark")) == (False, False)
+    page.press("c", 67)
+    assert run.text("error").startswith("Select a node first")
+    page.click("#search button")
+    assert run.text("error") == "Type the label of a node, such as 321."
+    run.client.request(do="end")
+    assert run.close().status == 3
+
+
+def test_nodes_of_an_allgather_are_pies(page: Browser, start: Start) -> None:
+    cube = parse_topology("hypercube:3")
+    run = Watched(
+        start,
+        page,
+        "--topology hypercube:3 --collective allgather --algorithm brg --driver memory --port-model one-port",
+    )
+    run.step()
+    run.step()
+    layout, unit = layout_of(cube), page.evaluate(BOX)[2] / WIDTH
+    # After 2 of 3 steps a node has 3 of 7 segments: less than half of a pie that begins at the top.
+    x, y, aside = (float(each) * unit for each in (layout.x[3], layout.y[3], 0.8 * layout.radius))
+    assert run.colours([(x + aside, y), (x - aside, y)]) == [viridis(0.5), LIGHT["paper"]]
+    run.run()

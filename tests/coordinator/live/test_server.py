@@ -1,13 +1,18 @@
 """The server of the page: who may ask what, bounds, events, and that watchers change nothing in the run."""
 
 import json
+import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPException
 from itertools import islice
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import polars as pl
 import pytest
@@ -18,6 +23,7 @@ from coordinator.live.frames import Frames
 from coordinator.live.http import BODY_BYTES, HEAD_BYTES
 from coordinator.live.opening import open_listener
 from coordinator.live.server import MOST_REQUESTS_PER_SECOND, MOST_WATCHERS, PAGE
+from coordinator.live.watch import Watch
 from coordinator.networks.base import UnreadArrivals
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import Plan, make_plan
@@ -334,6 +340,111 @@ def test_the_speed_is_kept_and_a_request_does_not_hasten_a_step() -> None:
     assert results[0].execution.wall_seconds < time.monotonic() - began
 
 
+# --- after the end ---------------------------------------------------------------------------------------------------
+
+
+def until(stream: Iterator[tuple[str, Any]], wanted: str) -> Any:
+    """Return the content of the next event of this name."""
+    return next(data for name, data in stream if name == wanted)
+
+
+def test_a_page_starts_again_and_branches_after_the_end() -> None:
+    plan = star_plan(fault=["crash:231@2"])
+    with watched(plan) as (client, results):
+        stream = client.events(runs=4)
+        assert client.request(do="close")["error"].endswith("the run is not over yet")
+        client.request(do="fault", kind="crash", rank=1)
+        client.request(do="run")
+        first = until(stream, "finished")
+        wait_for(results)
+        for late in ("step", "fault", "undo"):
+            assert client.request(do=late)["error"].endswith("the run is over: branch, or start again")
+        assert client.request(do="end")["error"].endswith("the run is over")
+        client.request(do="again")
+        assert until(stream, "branch") == {"step": 0, "again": True}
+        assert client.request(do="pause")["specs"] == ["crash:231@2"], "faults of clicks are gone, others are not"
+        client.request(do="run")
+        second = until(stream, "finished")
+        status = client.request(do="branch", step=1)
+        assert status["refusal"] == "the run goes on to its end, and then another one begins"
+        assert until(stream, "branch") == {"step": 1, "again": False}
+        client.request(do="end")
+        assert until(stream, "finished")["verdict"] == "undecided"
+    assert first["hash"] == results[0].summary["journal_hash"] != second["hash"]
+    assert second["hash"] == run_quietly(make_plan(plan.scenario)).summary["journal_hash"]
+    assert [(run.summary.get("branch_step"), run.exit_status) for run in results] == [(None, 0), (0, 0), (1, 3)]
+
+
+def test_a_page_has_a_bounded_number_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.live.watch.MOST_RUNS", 2)
+    with watched(star_plan()) as (client, _):
+        stream = client.events(runs=3)
+        client.request(do="again")
+        until(stream, "branch")
+        status = client.request(do="run")
+        assert status["last"] == "this page has as many runs as it can show"
+        until(stream, "finished")
+        assert client.request(do="again")["error"].endswith(status["last"])
+        assert client.request(do="step")["error"].endswith("the run is over")
+
+
+@pytest.mark.parametrize("ending", ["closed by one page", "left by all pages", "time is up"])
+def test_the_page_of_a_finished_run_ends(ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.live.server.LEAVE_SECONDS", 0.5)
+    with watched(star_plan(), timeout=1.0 if ending == "time is up" else SECONDS) as (client, results):
+        pages = [client.events(runs=2) for _ in range(2)]
+        for page in pages:
+            until(page, "status")
+        client.request(do="run")
+        for page in pages:
+            until(page, "finished")
+        wait_for(results)
+        if ending == "closed by one page":
+            client.request(do="close")
+        elif ending == "left by all pages":
+            pages[0].close()  # type: ignore[attr-defined]
+            time.sleep(1.0)
+            assert client.request(do="pause")["error"], "one page is open"
+            pages.pop().close()  # type: ignore[attr-defined]
+        for page in pages:
+            assert "finished" not in [name for name, _ in page]
+        deadline = time.monotonic() + SECONDS
+        while True:
+            with suppress(OSError, HTTPException):
+                client.request(do="pause")
+                assert time.monotonic() < deadline
+                continue
+            break
+
+
+def test_the_address_for_a_browser_is_good_for_one_page() -> None:
+    plan = star_plan()
+    with Watch(plan, open_listener()) as watch:
+        client, ticket = Client(watch.url), urlsplit(watch.browser_url).fragment
+        assert client.ask("GET", "/picture", authorization=f"Bearer {ticket}")[0] == 403
+        answers = [client.ask("POST", "/token", authorization=f"Bearer {ticket}") for _ in range(2)]
+        assert [status for status, _, _ in answers] == [200, 403]
+        assert json.loads(answers[0][2]) == client.token
+        assert client.ask("POST", "/token", authorization="Bearer ")[0] == 403
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_end_keeps_the_result(number: signal.Signals, start: Start) -> None:
+    command = start("coordinator run star:3 broadcast flood --driver memory --watch --out out")
+    command.wait_for(lambda: "http" in command.err and command.err.endswith("\n"), "the address")
+    client = Client(next(word for word in command.err.split() if word.startswith("http")))
+    stream = client.events(runs=2)
+    client.request(do="run")
+    until(stream, "finished")
+    command.wait_for(lambda: "the page stays open" in command.err, "the end of the run")
+    assert "verdict: holds" in command.out, "it is shown at once"
+    time.sleep(0.5)  # until it waits
+    command.process.send_signal(number)
+    ended = command.end()
+    assert (ended.status, ended.out.count("verdict: holds")) == (0, 1)
+    assert "finished" not in [name for name, _ in stream]
+
+
 # --- the history -----------------------------------------------------------------------------------------------------
 
 
@@ -399,7 +510,7 @@ def test_a_long_history_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -> N
 
 def await_step(client: Client, step: int, branches: int = 0) -> None:
     """Wait until this step is next in a run, or in one of its branches, by their number."""
-    for name, content in client.events():
+    for name, content in client.events(runs=branches + 1):
         branches -= name == "branch"
         if name == "status" and content["next"] == step and branches == 0:
             return

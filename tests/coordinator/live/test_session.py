@@ -262,9 +262,9 @@ def test_a_branch_begins_after_the_step_in_the_picture() -> None:
             state.request({"do": "branch", "step": wrong})
     state.request({"do": "branch", "step": 2})
     assert (state.branch, state.ready()) == (2, (True, 0.0))
-    with pytest.raises(ScenarioError, match="then its branch begins"):
+    with pytest.raises(ScenarioError, match="then another one begins"):
         state.request({"do": "pause"})
-    with pytest.raises(ScenarioError, match="as many branches as it can show"):
+    with pytest.raises(ScenarioError, match="as many runs as it can show"):
         WatchState(plan, may_branch=False).request({"do": "branch", "step": 0})
     later = WatchState(plan, until=2, version=7)
     assert later.status().version == 7
