@@ -22,11 +22,11 @@ from emunode.algorithms.base import Algorithm
 from tests.helpers.command_line import ROOT
 
 LIMITS: Final = {
-    # Words before flags, suggestions, one bar, heads, trees of a file; the page looks at arrivals before they are read.
-    "core": 349_739,
+    # Words before flags, suggestions, one bar, heads, trees of a file; the live page sees arrivals, goes on after the end.
+    "core": 350_228,
     "annexes": 174_647,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
     # Rows of new annexes, losses by structure as a second oracle, an example of every public name, titles, search, records.
-    "tests": 356_652,
+    "tests": 358_167,
     "scripts": 43_115,  # the site begins with the README
     "modules of the core": 490,
     "late imports": 30,
