@@ -1,4 +1,4 @@
-"""The data types that all layers share: ranks, ports, steps, segments, collectives. This module has no behaviour.
+"""The data types that all layers share: ranks, ports, steps, segments, collectives.
 
 A *segment* is a plain tuple because runs create, send and read segments by the million. The decoder of `wire` yields
 exactly this tuple, and a node that relays a segment passes on the same object.

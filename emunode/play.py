@@ -1,4 +1,4 @@
-"""The step loop of every run that is not driven from outside: one function, for engines, rules and submissions alike."""
+"""The step loop of runs in one process without a coordinator: one function, for engines, rules and submissions."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The commands of programs that may play nodes: this process starts no other ones."""
+"""The programs that may play nodes: this process starts only those whose commands are listed here."""
 
 from collections.abc import Sequence
 from typing import Final

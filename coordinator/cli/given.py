@@ -12,7 +12,7 @@ from coordinator.scenario.model import Scenario, make_scenario, read_scenario
 from coordinator.scenario.named import name_values, values_of_file
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.plugins import load_plugins, require_loaded
-from coordinator.scenario.programs import allow_program, require_named
+from coordinator.scenario.programs import allow_program, require_program_named
 from coordinator.scenario.reach import FILE
 from coordinator.scenario.schedule_text import with_schedule
 from emunode.errors import ScenarioError
@@ -41,7 +41,7 @@ def values_from(words: Sequence[str], flags: Any) -> dict[str, object]:
     if "program" in values or "program" in given:
         named = given.pop("program", None)
         allowed = None if named is None else allow_program(named)
-        values["program"] = require_named(values.get("program", allowed), allowed)
+        values["program"] = require_program_named(values.get("program", allowed), allowed)
     if given:
         values |= with_absolute_network(given, Path.cwd())
         if "topology" in given and "network_sha256" not in given:

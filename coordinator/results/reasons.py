@@ -10,7 +10,7 @@ NO_VOTE_WON: Final = "no value won: votes tied"
 
 
 class Reason(StrEnum):
-    """The reason why a run is undecided, in one of four words."""
+    """The kind of reason why a run is undecided."""
 
     INTERRUPTED = "interrupted"
     """Somebody ended it: by a signal, from its page, or by leaving it paused."""

@@ -2,7 +2,8 @@
 
 The user names it by a flag or an argument of the Python API. `name_values` notes such values;
 `require_named` is asked before anything is started, `require_inside` before a file is read. Options state what they can do
-(`Option.reach`), and one that does not is refused. Plug-ins and programs have a check of their own, by their digests.
+(`Option.reach`); a value of an option that does not has to be named. Plug-ins and programs have checks of their own, by
+their digests: see `plugins.py` and `programs.py`.
 """
 
 import shlex

@@ -61,7 +61,7 @@ def resolved_program(text: str, folder: Path) -> str:
     return f"{shlex.join(words)} {DIGEST}{found_sha256}"
 
 
-def require_named(program: object, named: str | None) -> str:
+def require_program_named(program: object, named: str | None) -> str:
     """Return the program of a scenario file; ScenarioError (field `program`) unless the user names it too."""
     if not isinstance(program, str):
         raise ScenarioError("program", program, "expected a command line as text")

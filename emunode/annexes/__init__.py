@@ -1,4 +1,4 @@
-"""The optional parts of both packages: what is missing is said in one sentence, and what is there is imported by name."""
+"""The optional parts of both packages: modules of an annex by their names, and the sentence about a missing annex."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,8 +1,8 @@
 """The nodes that an engine runs, and the effect of faults on them.
 
 A rank that crashes or hangs still reads the arrivals of the step before the fault, but sends nothing in answer. A rank that
-hangs keeps its state and misses the steps of the hang. A rank that recovers starts afresh, as if it had been created in that
-step: it makes the sends that its rule schedules for later steps.
+hangs keeps its state and misses the steps of the hang. A rank that recovers starts without state, as if it had been
+created in that step: of the sends of its rule it makes those of later steps; earlier ones are dropped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -86,8 +86,8 @@ class RankSet:
         """Put faults into force at the beginning of `step`; the ranks in `waking` read or send in that step.
 
         Returns the ranks that still wake, and the ranks that fall silent, each of these with whether it has something to
-        read first; the engine calls `deactivate` for these once they have read. Call this in every step from the first
-        fault on.
+        read first; `StepRunner.apply_faults` calls `deactivate` for these once they have read. Call this in every step
+        from the first fault on.
         """
         state = self.faults
         # Ranks that were silent before these faults have read nothing to catch up with: a crash of a rank that hangs, or a

@@ -2,10 +2,11 @@
 
 Every stream carries frames: a 4-byte little-endian length, then that many bytes. On a link the body is a packet: the
 step and the number of segments (4 bytes each), then a single segment as a fixed header and its payload, or several as a
-msgpack array. On a control connection it is a msgpack array whose first element names the message. Before either, each
-side proves that it knows the run's secret; those frames have a fixed size, so nothing from an unauthenticated peer is
-parsed. Encoders return whole frames. Decoders take whole frames, whose length the stream has checked, so a payload is copied
-once, out of the frame. Decoders keep no state, so a malformed frame (FrameError) cannot affect the next one.
+msgpack array. On a control connection it is a msgpack array whose first element names the message. Before that, both sides
+of a control connection, and the dialler of a link, prove that they know the run's secret; the proof is checked before any
+other byte of those frames is parsed. Encoders return whole frames. Decoders take whole frames, whose length the stream
+has checked, so a payload is copied once, out of the frame. Decoders keep no state, so a malformed frame (FrameError)
+cannot affect the next one.
 """
 
 import hmac
