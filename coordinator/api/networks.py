@@ -30,7 +30,7 @@ from emunode.topologies.table import TableTopology
 if TYPE_CHECKING:
     import networkx
 
-    from coordinator.theory.invariants.base import FigureValue
+    from coordinator.theory.invariants.base import InvariantResult
 
 LARGEST_DRAWN = 1_050
 """The largest network that a notebook draws unasked; `coordinator graph --picture` draws larger ones."""
@@ -113,7 +113,7 @@ class BaseNetwork:
         digest = self.topology.sha256 if isinstance(self.topology, TableTopology) else ""
         return self.name, digest, tuple(self.plugins)
 
-    def figures(self, *names: str, work: float | None = None) -> "list[FigureValue]":
+    def figures(self, *names: str, work: float | None = None) -> "list[InvariantResult]":
         """Return the figures of fault tolerance by name, such as `"extra_connectivity:4"`, each with its closed form;
         all by default.
 

@@ -56,12 +56,12 @@ class TrialResult:
     duplicates: Natural
     expected: Natural
     delivered: Natural
-    """Messages with every piece received, intact or not."""
+    """Messages with every segment received, intact or not."""
     intact: Natural
     unserved: Items[str]
     """Labels of healthy nodes that miss a message due to them."""
     least_copies: Natural
-    """Fewest intact copies of any piece due; 0 if one is missing, 1 if one more fault may cost a piece."""
+    """Fewest intact copies of any segment due; 0 if one is missing, 1 if one more fault may cost a segment."""
     predicted: Natural | None
     """Intact deliveries that the algorithm claims exactly under these faults, or None."""
     violated: Items[str]

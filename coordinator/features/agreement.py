@@ -218,15 +218,15 @@ def news_steps(topology: Topology) -> Step:
     """
     from coordinator.theory.invariants import base, fault_diameter  # noqa: PLC0415  # numpy starts threads
 
-    figure = fault_diameter.FaultDiameter()
+    invariant = fault_diameter.FaultDiameter()
     # Known values first: a search takes seconds to minutes, and every plan asks.
     if topology.name in SEARCHED:
         return SEARCHED[topology.name]
-    if found := figure.closed_form(topology, ""):
-        assert isinstance(found[0], int)
-        return found[0]
+    if closed_form := invariant.closed_form(topology, ""):
+        assert isinstance(closed_form[0], int)
+        return closed_form[0]
     try:
-        diameters = figure.compute(base.FigureNetwork(topology), "", base.Budget())
+        diameters = invariant.compute(base.InvariantNetwork(topology), "", base.Budget())
     except base.NotKnownError:
         pass
     else:

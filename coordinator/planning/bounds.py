@@ -10,7 +10,7 @@ from emunode.topologies.base import ALL_PAIRS_LIMIT, Topology, knows
 
 MOST_NODES: Final = 500_000
 MOST_MESSAGES: Final = 20_000_000
-"""Most messages, times their pieces and trees, of a stored run that is planned again."""
+"""Most messages, times their segments and trees, of a stored run that is planned again."""
 MOST_FAULTS: Final = 10_000
 MOST_LINK_ENDS: Final = 20_000_000
 MOST_SEARCHED: Final = 2**28
@@ -25,8 +25,8 @@ def why_too_large(scenario: Scenario) -> str | None:
     topology = network_of(scenario)
     if reason := why_network_too_large(topology):
         return reason
-    if (pieces := pieces_due(scenario, topology.order)) > MOST_MESSAGES:
-        return f"{pieces} pieces are due; runs with at most {MOST_MESSAGES} are read"
+    if (copies := copies_due(scenario, topology.order)) > MOST_MESSAGES:
+        return f"{copies} copies of segments are due; runs with at most {MOST_MESSAGES} are read"
     if len(scenario.fault) > MOST_FAULTS:
         return f"{len(scenario.fault)} faults; at most {MOST_FAULTS} are read"
     return None
@@ -44,11 +44,11 @@ def why_network_too_large(topology: Topology) -> str | None:
     return None
 
 
-def pieces_due(scenario: Scenario, order: int) -> int:
-    """Return how many pieces of messages and copies of them a run without faults delivers, or some more."""
+def copies_due(scenario: Scenario, order: int) -> int:
+    """Return an upper bound of the copies of segments that a run without faults delivers."""
     pairs = order**2 if scenario.collective in ROOTLESS else order
-    pieces = 1 if scenario.segments == "auto" else scenario.segments
-    return pairs * scenario.messages * pieces * scenario.redundancy
+    segments = 1 if scenario.segments == "auto" else scenario.segments
+    return pairs * scenario.messages * segments * scenario.redundancy
 
 
 def require_small(scenario: Scenario, field: str, file: object) -> None:

@@ -60,18 +60,18 @@ def worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, gi
         raise ScenarioError("faults", fault_set.name, "it needs more places than may fail")
     if number <= MOST_SETS and table.goes_through(number):
         chosen, harm = table.exact(counts)
-        found = f"exact: the most harmful of {number:,} sets"
+        how = f"exact: the most harmful of {number:,} sets"
     elif not fault_set.in_blocks and table.tolerates(fault_set):
         chosen, harm = table.first(counts), 0
-        found = f"exact: by smallest cuts, none of {number:,} sets does harm"
+        how = f"exact: by smallest cuts, none of {number:,} sets does harm"
     else:
         most = table.receivers - sum(part.count for part in fault_set.parts if not part.on_links)
         chosen, harm, starts = table.searched(counts, most)
-        found = f"heuristic: greedy choice and exchanges from {starts} starts among {number:,} sets, so others may harm more"
+        how = f"heuristic: greedy choice and exchanges from {starts} starts among {number:,} sets, so others may harm more"
         no_switches = len(sites.topology.data_ranks) == sites.topology.order
         if harm == most and no_switches and not fault_set.in_blocks:
-            found = f"exact: of {number:,} sets none harms more, as every healthy node is harmed"
-    method = f"{fault_set.name}: {found}; {harm} healthy {'node misses' if harm == 1 else 'nodes miss'} a message"
+            how = f"exact: of {number:,} sets none harms more, as every healthy node is harmed"
+    method = f"{fault_set.name}: {how}; {harm} healthy {'node misses' if harm == 1 else 'nodes miss'} a message"
     return WorstSet({part.site: table.places(at, chosen) for at, part in enumerate(fault_set.parts)}, harm, method)
 
 
@@ -105,7 +105,7 @@ def _threats(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, giv
 
 @dataclass(frozen=True)
 class _Column:
-    """A piece of a message to one receiver: its copies. Only a set that stops all copies loses the piece."""
+    """A segment of a message to one receiver: its copies. Only a set that stops all copies loses the segment."""
 
     origin: Rank
     receiver: Rank
@@ -209,15 +209,15 @@ class _Table:
         rounds = 4 * max(1, sum(counts))
         starts = max(1, min(MOST_STARTS, SEARCH_CELLS // (rounds * max(1, self._stops.size)), len(self._columns)))
         victims = [None, *np.linspace(0, len(self._columns) - 1, starts - 1).astype(int).tolist()]
-        best, reached, made = self.first(counts), (-1, -1), 0
+        best, reached, tried = self.first(counts), (-1, -1), 0
         for victim in victims:
             chosen, harm = self._exchanged(self._greedy(counts, victim))
-            made += 1
+            tried += 1
             if harm > reached:
                 best, reached = tuple(sorted(chosen)), harm
             if reached[0] == most:
                 break
-        return best, reached[0], made
+        return best, reached[0], tried
 
     def _greedy(self, counts: Sequence[int], victim: int | None) -> list[int]:
         """Return the places that harm most one after the other; with a victim, places that stop its copies come first."""
@@ -277,7 +277,7 @@ class _Table:
 
 
 def _columns(messages: ThreatenedMessages) -> Iterator[_Column]:
-    """Yield the pieces that are due, by receiver; pieces whose copies share their fates once."""
+    """Yield the segments that are due, by receiver; segments whose copies share their fates once."""
     for message in sorted(messages.due, key=lambda each: (each.receiver, each.origin)):
         for copies in messages.distinct(message):
             yield _Column(message.origin, message.receiver, copies)

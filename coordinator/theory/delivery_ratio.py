@@ -1,6 +1,6 @@
 """The expected delivery ratio of a broadcast, by inclusion and exclusion over the copies of each message.
 
-A node is served if every piece of a message has a copy whose path is whole. The probability of that is a signed sum of
+A node is served if every segment of a message has a copy whose path is whole. The probability of that is a signed sum of
 probabilities that all copies of a set have whole paths, and each of these follows from counting. With k of n nodes and m of
 L links broken at random before the first step, paths with a inner nodes and b links are whole, and the node itself is
 healthy, with probability
@@ -17,7 +17,7 @@ from itertools import product
 from math import comb, prod
 from typing import Final, NamedTuple
 
-from coordinator.theory.dependence.message_paths import PathHop, Piece
+from coordinator.theory.dependence.message_paths import MessageSegment, PathHop
 from coordinator.theory.dependence.outages import LossRates
 from coordinator.theory.fault_positions import placements, quotient, share_whole
 from coordinator.theory.least_faults import ThreatPlace
@@ -30,7 +30,7 @@ MOST_TERMS: Final = 2_000_000
 """Pairs (node, set of copies) that are gone through at most."""
 
 Alternatives = tuple[frozenset[int], ...]
-"""For each piece the numbers of its copies; one of the copies has to arrive."""
+"""For each segment the numbers of its copies; one of the copies has to arrive."""
 
 
 Term = tuple[int, int, int, int]
@@ -73,18 +73,18 @@ class BroadcastCopies:
 
         spec, each = algorithm.spec, algorithm.segments_per_message
         segments = tuple((spec.source, ALL_RANKS, segment) for segment in range(spec.messages * each))
-        # Of pieces that are always struck alike the first stands for all; with losses, every packet counts on its own.
+        # Of segments that are always struck alike the first stands for all; with losses, every packet counts on its own.
         first = messages.paths.first_alike(segments, timed=messages.threats.timed or self.lossy)
-        self.pieces = sorted(set(first.values()))
-        number = {piece: at for at, piece in enumerate(self.pieces)}
-        self.pieces_of_messages = Counter(
-            frozenset(number[first[piece]] for piece in segments[at : at + each])
+        self.segments = sorted(set(first.values()))
+        number = {segment: at for at, segment in enumerate(self.segments)}
+        self.segments_of_messages = Counter(
+            frozenset(number[first[segment]] for segment in segments[at : at + each])
             for at in range(0, len(segments), each)
         )
-        """The number of messages by the pieces that they need."""
+        """The number of messages by the segments that they need."""
 
     def uses(self) -> Iterator[tuple[Rank, Sequence[Use], Alternatives]]:
-        """Yield for every receiver the places that each copy depends on, and the copies of each piece.
+        """Yield for every receiver the places that each copy depends on, and the copies of each segment.
 
         Copies that the given faults lose are left out.
         """
@@ -92,13 +92,13 @@ class BroadcastCopies:
             # Copies that depend on the same places arrive or are lost together, and are one.
             number: dict[Use, int] = {}
             copies = tuple(
-                frozenset([number.setdefault(use, len(number)) for use in self._uses_of(piece, message.receiver)])
-                for piece in self.pieces
+                frozenset([number.setdefault(use, len(number)) for use in self._uses_of(segment, message.receiver)])
+                for segment in self.segments
             )
             yield message.receiver, list(number), copies
 
-    def _uses_of(self, piece: Piece, receiver: Rank) -> Iterator[Use]:
-        for path in self.messages.paths.copies(piece, receiver).values():
+    def _uses_of(self, segment: MessageSegment, receiver: Rank) -> Iterator[Use]:
+        for path in self.messages.paths.copies(segment, receiver).values():
             copy = self.messages.threats.copy(path)
             if copy.damage:
                 continue
@@ -236,7 +236,7 @@ def _terms_by_use(copies: BroadcastCopies) -> Mapping[tuple[int, int, Number], i
     # Terms are gone through once per node.
     most = MOST_TERMS // copies.algorithm.topology.order
     # Many receivers have copies with equal numbers.
-    terms_of = cache(partial(_terms, copies.pieces_of_messages, most))
+    terms_of = cache(partial(_terms, copies.segments_of_messages, most))
     for rank, uses, alternatives in copies.uses():
         terms = terms_of(alternatives)
         if terms is None:
@@ -264,11 +264,11 @@ def _terms(messages: Mapping[frozenset[int], int], most: int, alternatives: Alte
     A term is a set of copies that arrive together, as bits: (term, term without one copy, that copy, factor).
     """
     total: Counter[int] = Counter()
-    for pieces, number in messages.items():
+    for segments, number in messages.items():
         # Messages with equal needs arrive with equal probability, so their number is a common factor.
         terms = Counter({0: number})
-        # All pieces of a message are needed: the sums of its needs are multiplied.
-        for copies in {alternatives[piece] for piece in pieces}:
+        # All segments of a message are needed: the sums of its needs are multiplied.
+        for copies in {alternatives[segment] for segment in segments}:
             choices = _signed_unions([1 << copy for copy in copies])
             if len(terms) * len(choices) > most:
                 return None
@@ -307,9 +307,9 @@ def _signed_unions(bits: Sequence[int]) -> Counter[int]:
 
 
 def _multiplied(terms: Mapping[int, int], choices: Mapping[int, int]) -> Counter[int]:
-    found: Counter[int] = Counter()
+    products: Counter[int] = Counter()
     for (one, factor), (other, sign) in product(terms.items(), choices.items()):
         # Both sets of copies have to arrive. A copy in both sets is needed once, so unions are taken and probabilities
         # are not multiplied.
-        found[one | other] += factor * sign
-    return found
+        products[one | other] += factor * sign
+    return products

@@ -2,7 +2,7 @@
 
 The random and the given faults are threats (`random_faults`), and the paths of the copies say what each threat costs
 (`threats`). The delivery ratio is counted by inclusion and exclusion over the copies (`delivery_ratio`). Guaranteed delivery
-is a product over all paths, where only links fail and every piece has a single copy; elsewhere all sets of faults are gone
+is a product over all paths, where only links fail and every segment has a single copy; elsewhere all sets of faults are gone
 through (`survivors`), if they are few enough.
 
 Given faults break the paths through them. Faults that begin later or end count where the copy uses the place in such a
@@ -86,7 +86,7 @@ def expected_delivery_ratio(
 
 def _guaranteed_delivery(copies: BroadcastCopies) -> Number | None:
     """Return the probability that no healthy node misses a message; None where it cannot be counted exactly."""
-    # One copy per piece: every path has to be whole, so one product is exact, however many sets there are.
+    # One copy per segment: every path has to be whole, so one product is exact, however many sets there are.
     whole = None if copies.draws.node_parts else whole_paths(copies)
     # Where faulty links let packets pass, sets of faults do not decide the deliveries alone.
     passing = copies.lossy or any(copies.draws.passing)

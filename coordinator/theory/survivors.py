@@ -84,22 +84,22 @@ class SetCounter:
     ) -> None:
         self._messages = messages
         self._sites = sites or [[(place,) for place in sorted(part.eligible)] for part in messages.threats.parts]
-        self._pieces = [
+        self._segments = [
             (message, number, copies)
             for message in messages.due
             for number, copies in enumerate(messages.distinct(message))
         ]
-        # A slot is an origin with the number of one of its distinct pieces. All receivers of a slot share one row of
+        # A slot is an origin with the number of one of its distinct segments. All receivers of a slot share one row of
         # bits, a bit for each rank. A gather has few receivers: slots belong to receivers, and bits to origins.
         origins = {message.origin for message in messages.due}
         self._by_origin = len(origins) <= len(messages.receivers)
-        self._slots = sorted({(self._ends(message)[0], number) for message, number, _ in self._pieces})
+        self._slots = sorted({(self._ends(message)[0], number) for message, number, _ in self._segments})
         # A message that no copy brings has one that never arrives.
-        self._copies = max([1, *(len(copies) for *_, copies in self._pieces)])
+        self._copies = max([1, *(len(copies) for *_, copies in self._segments)])
         self._block = -(-messages.paths.topology.order // 64)
         # Without alterations, the half of every row that notes them would be 0 throughout, so it is left out.
         self._altering = any(part.weight == ALTERS for part in messages.threats.parts) or any(
-            copy.damage == ALTERS for *_, copies in self._pieces for copy in copies
+            copy.damage == ALTERS for *_, copies in self._segments for copy in copies
         )
         failing = {place for sites in self._sites for site in sites for place in site}
         self._only_receivers_fail = self._by_origin and failing.isdisjoint(origins)
@@ -168,7 +168,7 @@ class SetCounter:
                 for place in site:
                     places.setdefault(place, []).append(at)
         struck = [np.zeros((len(sites), *shape), dtype=np.bool_) for sites in self._sites]
-        for message, number, copies in self._pieces:
+        for message, number, copies in self._segments:
             end, bit = self._ends(message)
             slot = slot_of[end, number]
             due[slot, bit] = True
@@ -196,7 +196,7 @@ class SetCounter:
         """Count for each set the healthy receivers that miss a message."""
         shape = 1 + self._altering, self._copies, len(self._slots), self._block
         copies = united[:, : -self._block].reshape(len(united), *shape)
-        # Copy by copy, since the copies of a piece are few: numpy combines long axes faster than short ones.
+        # Copy by copy, since the copies of a segment are few: numpy combines long axes faster than short ones.
         stopped = [copies[:, 0, at] for at in range(self._copies)]
         lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else reduce(np.bitwise_and, stopped)
         # Copies have bits at the ends of their messages only, so that nothing is lost where nothing is due.
@@ -269,7 +269,7 @@ def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSet
     By inclusion and exclusion, the sets that hit every path are all sets, minus the sets that miss one path, plus the
     sets that miss two, and so on. None if it is not computed.
     """
-    # With several pieces, a set may defeat the message in several ways; one sum over paths does not count these.
+    # With several segments, a set may defeat the message in several ways; one sum over paths does not count these.
     (copies, *others) = tolerance.distinct(each.message)
     if others or any(copy.damage == ALTERS for copy in copies):
         return None

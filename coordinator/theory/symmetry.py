@@ -124,10 +124,10 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     network = Neighbourhood(topology, algorithm.spec.source)
     trees = _trees(algorithm)
     if isinstance(topology, CayleyTopology):
-        found = (network.automorphism(ports) for ports in candidates(topology))
+        automorphisms = (network.automorphism(ports) for ports in candidates(topology))
     else:
-        found = (network.checked(ranks) for ranks in searched_automorphisms(topology, algorithm.spec.source))
-    return [symmetry for symmetry in found if symmetry is not None and keeps(symmetry, algorithm, trees)]
+        automorphisms = (network.checked(ranks) for ranks in searched_automorphisms(topology, algorithm.spec.source))
+    return [symmetry for symmetry in automorphisms if symmetry is not None and keeps(symmetry, algorithm, trees)]
 
 
 def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:
@@ -150,27 +150,27 @@ def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:
     generators = [np.array(each, dtype=np.int64) for each in graph.automorphism_group(color=colours)]
     # Every element of the group is a product of generators, so it is reached from the identity by multiplying with one
     # generator after the other.
-    found, known = alone, {alone[0].tobytes()}
-    for ranks in found:  # grows: every element times every generator
+    automorphisms, known = alone, {alone[0].tobytes()}
+    for ranks in automorphisms:  # grows: every element times every generator
         for generator in generators:
             image = generator[ranks]
             if image.tobytes() not in known:
                 known.add(image.tobytes())
-                found.append(image)
-    return found
+                automorphisms.append(image)
+    return automorphisms
 
 
 def _trees(algorithm: TreeCollective) -> list[Ranks]:
     """Return for each tree the delay of each arc by (rank, port); 0 if there is no arc."""
     topology, source = algorithm.topology, algorithm.spec.source
-    found = []
+    trees = []
     for tree in range(algorithm.trees.count):
         delays = np.zeros((topology.order, topology.degree), dtype=np.int64)
         for rank in topology.ranks():
             for port, delay in algorithm.child_delays(topology.relative(rank, source), tree):
                 delays[rank, port] = delay
-        found.append(delays)
-    return found
+        trees.append(delays)
+    return trees
 
 
 def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] | None = None) -> bool:
@@ -193,9 +193,9 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
             # Copies keep their numbers (their steps), and segments are renamed consistently.
             if number != its_number or renamed.setdefault(segment, its_segment) != its_segment:
                 return False
-    pieces = algorithm.segments_per_message
-    # A renaming must keep messages together: pieces of one message stay pieces of one.
-    messages = {(segment // pieces, image // pieces) for segment, image in renamed.items()}
+    length = algorithm.segments_per_message
+    # A renaming must keep messages together: segments of one message stay segments of one.
+    messages = {(segment // length, image // length) for segment, image in renamed.items()}
     return len(set(renamed.values())) == len(renamed) and len(messages) == algorithm.spec.messages
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.scenario.model import Scenario
-from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, PathHop, Piece
+from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, MessageSegment, Path, PathHop
 from coordinator.theory.dependence.outages import THROUGHOUT, Outages, outages_of
 from coordinator.theory.dependence.size import InexactError
 from coordinator.theory.least_faults import Copy, ThreatPlace
@@ -71,8 +71,8 @@ class PlacesOfHops(dict[PathHop, ThreatPlace | None]):
         place: ThreatPlace = receiver if self._at_receiver else sender
         if self._part.on_links:
             place = min(sender, receiver), max(sender, receiver)
-        found = place if step in self._part.window and place in self._part.eligible else None
-        return self.setdefault(hop, found)
+        struck = place if step in self._part.window and place in self._part.eligible else None
+        return self.setdefault(hop, struck)
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,16 @@ class Threats:
         places = []
         for part, sent, received in self._places:
             if not part.eligible:
-                found: set[ThreatPlace | None] = set()
+                struck: set[ThreatPlace | None] = set()
             elif part.on_links:
-                found = set(map(sent.__getitem__, path))
+                struck = set(map(sent.__getitem__, path))
             else:
                 # The origin and the receiver of the copy are healthy, or nothing is due.
-                found = set(map(sent.__getitem__, path[1:]))
+                struck = set(map(sent.__getitem__, path[1:]))
                 if received is not None:
-                    found.update(map(received.__getitem__, path[:-1]))
-            found.discard(None)
-            places.append(frozenset(found))
+                    struck.update(map(received.__getitem__, path[:-1]))
+            struck.discard(None)
+            places.append(frozenset(struck))
         return Copy(damage, tuple(places))  # type: ignore[arg-type]  # None is discarded
 
     @cached_property
@@ -139,7 +139,7 @@ class Threats:
 
 
 class ThreatenedMessages:
-    """The messages that are due under threats, with the copies of their pieces."""
+    """The messages that are due under threats, with the copies of their segments."""
 
     def __init__(self, paths: MessagePaths, threats: Threats) -> None:
         self.paths = paths
@@ -155,19 +155,19 @@ class ThreatenedMessages:
         """The nodes that messages are due to."""
         return frozenset(message.receiver for message in self.due)
 
-    def distinct(self, message: DueMessage) -> Mapping[tuple[Copy, ...], tuple[Piece, Sequence[Path]]]:
-        """Return the pieces of a message whose copies can be affected differently."""
+    def distinct(self, message: DueMessage) -> Mapping[tuple[Copy, ...], tuple[MessageSegment, Sequence[Path]]]:
+        """Return the segments of a message whose copies can be affected differently."""
         first = self.paths.first_alike(tuple(self.paths.segments[message]), timed=self.threats.timed)
-        found: dict[tuple[Copy, ...], tuple[Piece, Sequence[Path]]] = {}
-        for piece in dict.fromkeys(first.values()):
-            paths = list(self.paths.copies(piece, message.receiver).values())
-            found.setdefault(tuple(map(self.threats.copy, paths)), (piece, paths))
-        return found
+        by_copies: dict[tuple[Copy, ...], tuple[MessageSegment, Sequence[Path]]] = {}
+        for segment in dict.fromkeys(first.values()):
+            paths = list(self.paths.copies(segment, message.receiver).values())
+            by_copies.setdefault(tuple(map(self.threats.copy, paths)), (segment, paths))
+        return by_copies
 
 
 def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[ThreatPart, ...]:
     """Return the parts of a fault set. InexactError names a kind whose effect does not follow from paths alone."""
-    found = []
+    parts = []
     for part in fault_set.parts:
         fault = part.fault()
         effect = _only_effect(fault)
@@ -178,10 +178,10 @@ def parts_of(fault_set: FaultSetSpec, places: FaultSites) -> tuple[ThreatPart, .
             raise InexactError(f"the effect of {fault_set.name} does not follow from paths alone{hint}")
         # The places of a fault set exclude the source and the places of given faults.
         eligible = frozenset[ThreatPlace](places.links if part.on_links else places.nodes())
-        found.append(
+        parts.append(
             ThreatPart(part.kind, part.on_links, not isinstance(effect, Stops), weight, fault_set.window, eligible)
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 def given_damage(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coordinator.scenario.fault_sets import FaultSetSpec
-from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece
+from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, MessageSegment, Path
 from coordinator.theory.least_faults import (
     MOST_CASES,
     Cases,
@@ -35,10 +35,10 @@ class MessageClass:
     message: DueMessage
     """The examined message."""
     members: Sequence[DueMessage]
-    piece: Piece
-    """Origin, target and number of its weakest piece."""
+    segment: MessageSegment
+    """Origin, target and number of its weakest segment."""
     paths: Sequence[Path]
-    """The paths of the copies of that piece."""
+    """The paths of the copies of that segment."""
     copies: Sequence[Copy]
     least: tuple[Strike, ...] | None
     """A smallest set of faults that defeats the message; None if no number of faults does."""
@@ -55,7 +55,7 @@ class Tolerance(ThreatenedMessages):
     def __init__(self, paths: MessagePaths, threats: Threats, symmetries: Iterable[Symmetry]) -> None:
         super().__init__(paths, threats)
         self.weights = tuple(part.weight for part in threats.parts)
-        # Without any branching a piece takes two or three cases per copy, and every copy has a last hop of its own.
+        # Without any branching a segment takes two or three cases per copy, and every copy has a last hop of its own.
         self._cases = Cases(MOST_CASES + 4 * paths.hops)
         self._defeats: dict[FaultSetSpec, tuple[DueMessage, tuple[Strike, ...]] | None] = {}
         # A symmetry that moves the given faults would compare receivers with different faults on their paths.
@@ -64,9 +64,9 @@ class Tolerance(ThreatenedMessages):
     @cached_property
     def classes(self) -> list[MessageClass]:
         """All classes, the easiest to defeat first."""
-        found = [self._examined(members) for members in message_classes(self.due, self.symmetries)]
+        classes = [self._examined(members) for members in message_classes(self.due, self.symmetries)]
         # Equal sizes are ordered by the message, so that the same class comes first in every process.
-        return sorted(found, key=lambda each: (_size(each), each.message))
+        return sorted(classes, key=lambda each: (_size(each), each.message))
 
     @property
     def smallest(self) -> MessageClass | None:
@@ -85,12 +85,12 @@ class Tolerance(ThreatenedMessages):
     def _examined(self, members: Sequence[DueMessage]) -> MessageClass:
         message = members[0]
         weakest: MessageClass | None = None
-        for copies, (piece, paths) in self.distinct(message).items():
+        for copies, (segment, paths) in self.distinct(message).items():
             # One fault for each copy defeats a message if any number of faults does, so a larger budget finds nothing
             # more.
             unlimited = FaultBudget(self.weights, (len(copies),) * len(self.weights), len(copies))
-            each = MessageClass(message, members, piece, paths, copies, least_faults(copies, unlimited, self._cases))
-            # A message is lost with any of its pieces, so the piece that the fewest faults defeat decides.
+            each = MessageClass(message, members, segment, paths, copies, least_faults(copies, unlimited, self._cases))
+            # A message is lost with any of its segments, so the segment that the fewest faults defeat decides.
             if weakest is None or _size(each) < _size(weakest):
                 weakest = each
         assert weakest is not None
@@ -109,9 +109,9 @@ class Tolerance(ThreatenedMessages):
             if _size(each) > fault_set.size:
                 break
             for copies in self.distinct(each.message):
-                found = least_faults(copies, budget, self._cases)
-                if found is not None:
-                    return each.message, found
+                strikes = least_faults(copies, budget, self._cases)
+                if strikes is not None:
+                    return each.message, strikes
         return None
 
     def filled(self, fault_set: FaultSetSpec, message: DueMessage, strikes: Sequence[Strike]) -> list[Strike] | None:
@@ -121,8 +121,8 @@ class Tolerance(ThreatenedMessages):
         healthy receiver.
         """
         chosen, taken = list(strikes), {place for _, place in strikes}
-        pieces = list(self.distinct(message))
-        used = {place for copies in pieces for copy in copies for places in copy.places for place in places}
+        segments = list(self.distinct(message))
+        used = {place for copies in segments for copy in copies for places in copy.places for place in places}
         for number, (part, term) in enumerate(zip(self.threats.parts, fault_set.parts, strict=True)):
             missing = term.count - sum(each == number for each, _ in chosen)
             # Places beside the paths first: stopping a copy that was altered would take a vote from the wrong value.
@@ -131,7 +131,7 @@ class Tolerance(ThreatenedMessages):
             taken.update(spare[:missing])
             if missing > len(spare):
                 return None
-        for copies in pieces:
+        for copies in segments:
             after = list(copies)
             for strike in chosen:
                 after = struck(after, strike, self.weights)
@@ -150,7 +150,7 @@ def message_classes(messages: Sequence[DueMessage], symmetries: Sequence[Symmetr
     """
     images = [symmetry.ranks.tolist() for symmetry in symmetries]
     # A dictionary is a set that keeps its order, so classes and their first members are the same every time.
-    left, found = dict.fromkeys(messages), []
+    left, classes = dict.fromkeys(messages), []
     for message in messages:
         if message not in left:
             continue
@@ -164,8 +164,8 @@ def message_classes(messages: Sequence[DueMessage], symmetries: Sequence[Symmetr
                 if other in left:
                     del left[other]
                     orbit[other] = None
-        found.append(list(orbit))
-    return found
+        classes.append(list(orbit))
+    return classes
 
 
 def keeps_faults(symmetry: Symmetry, threats: Threats, topology: Topology) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece, paths_of
+from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, MessageSegment, Path, paths_of
 from coordinator.theory.dependence.size import LOSS_HOPS, InexactError
 from emunode.algorithms.base import Algorithm, Dependence, shortest_segment_bytes
 from emunode.algorithms.claims import Claim
@@ -70,49 +70,51 @@ def ballots(
         if isinstance(place, int)
     }
     treatments = LastingTreatments(faults, _SchedulePaths(paths), seed)
-    for message, pieces in paths.segments.items():
+    for message, segments in paths.segments.items():
         if message.receiver not in faulty:
-            for piece in pieces:
-                copies = paths.copies(piece, message.receiver).items()
-                votes = Counter(_vote(treatments, timeline, piece, tree, path) for tree, path in copies)
+            for segment in segments:
+                copies = paths.copies(segment, message.receiver).items()
+                votes = Counter(_vote(treatments, timeline, segment, tree, path) for tree, path in copies)
                 ballot = Ballot(votes[Treatment.PASS_ON], votes[Treatment.FORGE], votes[Treatment.FORGE_APART])
-                yield message, piece[2], ballot
+                yield message, segment[2], ballot
 
 
 class _SchedulePaths:
-    """The paths of a schedule by origin and segment, as byzantine ranks know them."""
+    """The paths of a schedule by origin and number of the segment, as byzantine ranks know them."""
 
     def __init__(self, paths: MessagePaths) -> None:
         self._paths = paths
 
-    def paths(self, origin: Rank, segment: int) -> Sequence[CopyPath]:
-        """Return the paths of all copies of a segment to all its receivers."""
-        found = []
-        for piece, receiver in self._by_source.get((origin, segment), ()):
-            for tree, path in self._paths.copies(piece, receiver).items():
+    def paths(self, origin: Rank, number: int) -> Sequence[CopyPath]:
+        """Return the paths of all copies of the segments with this number to all their receivers."""
+        paths = []
+        for segment, receiver in self._by_source.get((origin, number), ()):
+            for tree, path in self._paths.copies(segment, receiver).items():
                 sends = [(hop.sender, hop.port) for hop in path]
-                found.append(CopyPath((piece[0], piece[1], tree, segment), receiver, sends))
-        return found
+                paths.append(CopyPath((segment[0], segment[1], tree, number), receiver, sends))
+        return paths
 
     @cached_property
-    def _by_source(self) -> Mapping[tuple[Rank, int], Sequence[tuple[Piece, Rank]]]:
-        """By origin and segment, the pieces with their receivers."""
-        found: dict[tuple[Rank, int], list[tuple[Piece, Rank]]] = {}
-        for message, pieces in self._paths.segments.items():
-            for piece in pieces:
-                found.setdefault((piece[0], piece[2]), []).append((piece, message.receiver))
-        return found
+    def _by_source(self) -> Mapping[tuple[Rank, int], Sequence[tuple[MessageSegment, Rank]]]:
+        """By origin and number, the segments with their receivers."""
+        segments: dict[tuple[Rank, int], list[tuple[MessageSegment, Rank]]] = {}
+        for message, due in self._paths.segments.items():
+            for segment in due:
+                segments.setdefault((segment[0], segment[2]), []).append((segment, message.receiver))
+        return segments
 
 
-def _vote(treatments: LastingTreatments, timeline: FaultTimeline, piece: Piece, tree: int, path: Path) -> Treatment:
+def _vote(
+    treatments: LastingTreatments, timeline: FaultTimeline, segment: MessageSegment, tree: int, path: Path
+) -> Treatment:
     """Return the last treatment of a copy on its path; a lost copy counts as withheld."""
-    origin, target, segment = piece
+    origin, target, number = segment
     arrives = Treatment.PASS_ON
     for _, sender, port, receiver in path:
         # All faults last for the whole run, so step 1 stands for every step.
         if any(timeline.stopped(place, 1) for place in (sender, (sender, port), receiver)):
             return Treatment.WITHHOLD
-        treatment = treatments.of(sender, port, (origin, target, tree, segment))
+        treatment = treatments.of(sender, port, (origin, target, tree, number))
         if treatment is Treatment.WITHHOLD:
             return treatment
         # The last forger decides; a node that passes a copy on does not restore it.

@@ -54,7 +54,7 @@ Packets = Mapping[tuple[Rank, Port], Sequence[Segment]]
 """The packets of one step, by sender and port."""
 
 
-OwnedPiece = tuple[Rank, Rank, Rank, int]
+OwnedSegment = tuple[Rank, Rank, Rank, int]
 """(receiver, owner of the message, origin, segment): the owner is the origin, or the receiver of a partial result."""
 
 
@@ -226,18 +226,18 @@ def _started(rules: Sequence[Rule]) -> defaultdict[Step, list[RuleSend]]:
     agenda: defaultdict[Step, list[RuleSend]] = defaultdict(list)
     for rank, rule in enumerate(rules):
         last = 1
-        for step, port, made in rule.start():
+        for step, port, segment in rule.start():
             if step < last:
                 raise ContractError(f"{type(rule).__name__} at rank {rank} starts step {step} after step {last}")
             last = step
-            agenda[step].append((rank, port, made))
+            agenda[step].append((rank, port, segment))
     return agenda
 
 
 def _packets(sends: Iterable[RuleSend]) -> Packets:
     packets: defaultdict[tuple[Rank, Port], list[Segment]] = defaultdict(list)
-    for rank, port, made in sends:
-        packets[rank, port].append(made() if callable(made) else made)
+    for rank, port, segment in sends:
+        packets[rank, port].append(segment() if callable(segment) else segment)
     return packets
 
 
@@ -358,7 +358,7 @@ def _largest_by_step(counts: Mapping[tuple[Step, Rank, Port], int], steps: range
 
 def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
     """Return the metrics of arrivals: first receipts, complete messages, repetitions, and segments for other ranks."""
-    first: dict[OwnedPiece, Step] = {}
+    first: dict[OwnedSegment, Step] = {}
     duplicates = relays = 0
     folds = algorithm.collective in FOLDING
     content = cache(algorithm.content)
@@ -388,7 +388,7 @@ def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[s
     }
 
 
-def _whole_messages(algorithm: Algorithm, received: Iterable[OwnedPiece]) -> int:
+def _whole_messages(algorithm: Algorithm, received: Iterable[OwnedSegment]) -> int:
     """Return the messages that a rank received with every segment, or with every partial result."""
     got = Counter((receiver, owner, index // algorithm.segments_per_message) for receiver, owner, _, index in received)
     return sum(

@@ -40,7 +40,7 @@ class ForwardingNode(Node):
     def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
         super().__init__(rank, algorithm, rule)
         self._arrived: dict[tuple[Rank, Rank, int], Step] = {}
-        """The step when each piece was read first."""
+        """The step when each segment was read first."""
 
     @property
     def own(self) -> Step | None:
@@ -200,12 +200,12 @@ class OnArrival(EventPolicy[_Incarnation]):
 
     def _own_time(self, incarnation: _Incarnation, step: Step, intended: int) -> int:
         """Return the earliest time when one of the rank's own sends may leave."""
-        shown = self._faults.clock(self.rank, intended)
-        if incarnation.starts or shown == intended:
-            return shown
+        own_clock = self._faults.clock(self.rank, intended)
+        if incarnation.starts or own_clock == intended:
+            return own_clock
         # A rank that has everything so far knows the time from its arrivals, whatever its clock shows.
         lacks = any(count > 0 and before < step for before, count in self._missing.items())
-        return max(intended, shown) if lacks else intended
+        return max(intended, own_clock) if lacks else intended
 
     def _soonest(self, step: Step) -> int:
         """Return the time of the first send of `step` or later without faults: over several ports, a later step may
@@ -296,7 +296,7 @@ class OnArrival(EventPolicy[_Incarnation]):
     # --- what comes next -------------------------------------------------------------------------------------------
 
     def _plan(self, now: int) -> None:
-        found = []
+        wake_times = []
         for incarnation in self._incarnations:
             if incarnation.crashes < now:
                 continue
@@ -307,5 +307,5 @@ class OnArrival(EventPolicy[_Incarnation]):
             times += [self._own_time(incarnation, send.step, intended) for intended, send in incarnation.own]
             if incarnation.node.own is not None and incarnation.node.own <= self._last:
                 times.append(self._soonest(incarnation.node.own))
-            found.append(self._awake(incarnation, times, now))
-        self.next_time = self.next_work = min((time for time in found if time is not None), default=None)
+            wake_times.append(self._awake(incarnation, times, now))
+        self.next_time = self.next_work = min((time for time in wake_times if time is not None), default=None)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, Path, Piece
+from coordinator.theory.dependence.message_paths import DueMessage, MessagePaths, MessageSegment, Path
 from coordinator.theory.votes import Ballot
 from emunode.algorithms.base import Algorithm
 from emunode.engine.known_paths import faults_by_steps
@@ -24,18 +24,18 @@ def ballots_by_engine(
     state = faults_by_steps(algorithm)
     # A fault with several effects is applied once, in the order of a run.
     state.apply(in_order(dict.fromkeys(spell.fault for spells in timeline.spells.values() for spell in spells)))
-    for message, pieces in paths.segments.items():
+    for message, segments in paths.segments.items():
         if message.receiver not in faulty:
-            for piece in pieces:
-                copies = paths.copies(piece, message.receiver).items()
-                votes = Counter(_vote(state, timeline, piece, tree, path) for tree, path in copies)
+            for segment in segments:
+                copies = paths.copies(segment, message.receiver).items()
+                votes = Counter(_vote(state, timeline, segment, tree, path) for tree, path in copies)
                 ballot = Ballot(votes[Treatment.PASS_ON], votes[Treatment.FORGE], votes[Treatment.FORGE_APART])
-                yield message, piece[2], ballot
+                yield message, segment[2], ballot
 
 
-def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path: Path) -> Treatment:
+def _vote(state: Faults, timeline: FaultTimeline, segment: MessageSegment, tree: int, path: Path) -> Treatment:
     """Return the last treatment of a copy on its path; a lost copy counts as withheld."""
-    origin, target, segment = piece
+    origin, target, number = segment
     arrives = Treatment.PASS_ON
     for _, sender, port, receiver in path:
         # All faults last for the whole run, so step 1 stands for every step.
@@ -43,7 +43,7 @@ def _vote(state: Faults, timeline: FaultTimeline, piece: Piece, tree: int, path:
             return Treatment.WITHHOLD
         byzantine = state.byzantine(1, sender)
         if byzantine:
-            treatment = state.treatment(byzantine, 1, sender, port, (origin, target, tree, segment))
+            treatment = state.treatment(byzantine, 1, sender, port, (origin, target, tree, number))
             if treatment is Treatment.WITHHOLD:
                 return treatment
             # The last forger decides; a node that passes a copy on does not restore it.

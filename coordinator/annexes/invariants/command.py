@@ -10,7 +10,7 @@ from typing import Annotated, Unpack
 from cyclopts import Parameter
 
 from coordinator.annexes.invariants.evaluate import evaluate
-from coordinator.annexes.invariants.registry import FIGURES
+from coordinator.annexes.invariants.registry import INVARIANTS
 from coordinator.annexes.invariants.survival import RATES
 from coordinator.cli import render
 from coordinator.cli.documents import print_json
@@ -21,7 +21,7 @@ from coordinator.scenario.declared_network import Reading
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
-from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK, FigureValue, InvariantValue
+from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK, InvariantResult, InvariantValue
 from emunode.errors import ScenarioError
 from emunode.terminal import say
 from emunode.topologies.base import Topology
@@ -84,21 +84,21 @@ class GraphCommand(PluginCommand):
                 f"Made by: coordinator graph {quote(self.network)} --picture {quote(str(self.picture))}",
             )
             Picture(draw_network(topology), topology.title, about=about).save(self.picture, field="picture")
-        figures = evaluate(topology, self.figure or (), self.work)
+        invariants = evaluate(topology, self.figure or (), self.work)
         values = (
             {}
             if self.figure and not self.json
             else GraphProperties(topology, _clock(self.time_limit), self.time_limit).record()
         )
         if self.json:
-            print_json({**record(topology, values, self.picture), "figures": [each.record() for each in figures]})
+            print_json({**record(topology, values, self.picture), "figures": [each.record() for each in invariants]})
             return 0
         if not self.figure:
             show_properties(topology, values)
             for remark in topology.remarks:
                 say(remark)
-        # Connectivity is a property, and a figure with a closed form: in print once is enough.
-        show_figures([each for each in figures if each.figure not in values], counts=bool(self.figure))
+        # Connectivity is a property, and an invariant with a closed form: in print once is enough.
+        show_invariants([each for each in invariants if each.figure not in values], counts=bool(self.figure))
         if self.picture is not None:
             say(f"wrote picture: {self.picture}")
         return 0
@@ -153,45 +153,45 @@ def show_properties(topology: Topology, values: Mapping[str, Known]) -> None:
             say(f"{name.replace('_', ' ')}: not computed, {value.reason}")
 
 
-def show_figures(figures: Sequence[FigureValue], *, counts: bool) -> None:
+def show_invariants(invariants: Sequence[InvariantResult], *, counts: bool) -> None:
     """Print invariants as a table, below it the sources of closed forms and why values are missing; `counts`: all of
     them.
     """
-    named = dict.fromkeys(each.source for each in figures if each.source)
+    named = dict.fromkeys(each.source for each in invariants if each.source)
     sources = {source: number for number, source in enumerate(named, 1)}
     rows = [
-        (each.title, _figure_text(each), _closed_form_text(each), str(sources.get(each.source or "", "")))
-        for each in figures
+        (each.title, _value_text(each), _closed_form_text(each), str(sources.get(each.source or "", "")))
+        for each in invariants
     ]
     render.show_table(("figure", "value", "closed form", "source"), rows)
     for source, number in sources.items():
         say(f"{number:>3}  {source}")
-    if any(each.survival for each in figures):
+    if any(each.survival for each in invariants):
         rates = ", ".join(map(str, RATES))
         say(f"reliabilities: probability to survive, if each link or node fails with probability {rates}")
-    for each in figures:
+    for each in invariants:
         if each.survival and counts:
-            say(f"{each.title}, {FIGURES[each.figure].meaning}:")
+            say(f"{each.title}, {INVARIANTS[each.figure].meaning}:")
             say(" ".join(map(str, each.value)))  # type: ignore[arg-type]
     missing: dict[str, list[str]] = {}
-    for each in figures:
+    for each in invariants:
         if each.not_computed is not None:
             missing.setdefault(each.not_computed, []).append(each.title)
     for reason, titles in missing.items():
         say(f"not computed, {reason}: {'; '.join(titles)}")
 
 
-def _figure_text(figure: FigureValue) -> str:
-    if figure.not_computed is not None:
+def _value_text(invariant: InvariantResult) -> str:
+    if invariant.not_computed is not None:
         return "not computed"
-    if figure.survival is not None:
-        return " ".join(f"{chance:.6f}" for chance in figure.survival.values())
-    return str(_shown(figure.figure, figure.value))
+    if invariant.survival is not None:
+        return " ".join(f"{chance:.6f}" for chance in invariant.survival.values())
+    return str(_shown(invariant.figure, invariant.value))
 
 
-def _closed_form_text(figure: FigureValue) -> str:
-    text = "" if figure.closed_form is None else str(figure.closed_form)
-    return f"{text}, differs" if figure.agrees is False else text
+def _closed_form_text(invariant: InvariantResult) -> str:
+    text = "" if invariant.closed_form is None else str(invariant.closed_form)
+    return f"{text}, differs" if invariant.agrees is False else text
 
 
 def _shown(name: str, value: Known | InvariantValue) -> object:

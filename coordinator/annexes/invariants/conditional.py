@@ -9,11 +9,11 @@ from coordinator.theory.connectivity import node_disjoint_paths
 from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
-    FigureNetwork,
     Invariant,
+    InvariantNetwork,
     InvariantValue,
     NotKnownError,
-    NumberedFigure,
+    NumberedInvariant,
     OverBudgetError,
 )
 from coordinator.theory.invariants.fault_diameter import kappa
@@ -26,21 +26,21 @@ EVERY_SET = 24
 """The largest network, in nodes, where all sets are tried before any other method."""
 
 
-class ConditionalConnectivity(NumberedFigure):
+class ConditionalConnectivity(NumberedInvariant):
     """The fewest nodes whose loss disconnects the network so that a condition holds."""
 
     @abstractmethod
-    def attained(self, found: Separations, number: int) -> bool:
+    def attained(self, separations: Separations, number: int) -> bool:
         """Return whether some set of a size meets the definition."""
 
     @abstractmethod
     def most_lost(self, order: int, number: int) -> int:
         """Return the most nodes that such a set can have."""
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         return None if network.complete else self.by_sets(network, int(parameter), budget)
 
-    def by_sets(self, network: FigureNetwork, number: int, budget: Budget) -> InvariantValue:
+    def by_sets(self, network: InvariantNetwork, number: int, budget: Budget) -> InvariantValue:
         """Go through all sets, by size."""
         size = 0
         try:
@@ -68,13 +68,13 @@ class ExtraConnectivity(ConditionalConnectivity):
         ClosedForm(Hypercube, lambda cube, g: _cube_extra(cube.n, int(g)), "Yang and Meng 2009, g <= n-4"),
     )
 
-    def attained(self, found: Separations, number: int) -> bool:
-        return found.best_smallest > number
+    def attained(self, separations: Separations, number: int) -> bool:
+        return separations.best_smallest > number
 
     def most_lost(self, order: int, number: int) -> int:
         return order - 2 * (number + 1)
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         if not network.complete and network.order > EVERY_SET:
             return _extra_by_flows(network, int(parameter), budget)
         return super().compute(network, parameter, budget)
@@ -116,8 +116,8 @@ class GoodNeighbourConnectivity(ConditionalConnectivity):
         ),
     )
 
-    def attained(self, found: Separations, number: int) -> bool:
-        return found.best_degree >= number
+    def attained(self, separations: Separations, number: int) -> bool:
+        return separations.best_degree >= number
 
     def most_lost(self, order: int, number: int) -> int:
         return order - 2 * (number + 1)
@@ -140,8 +140,8 @@ class ComponentConnectivity(ConditionalConnectivity):
         ClosedForm(Hypercube, lambda cube, r: _cube_components(cube.n, int(r) - 1), "Hsu et al. 2012, r <= n+1"),
     )
 
-    def attained(self, found: Separations, number: int) -> bool:
-        return found.most_components >= number
+    def attained(self, separations: Separations, number: int) -> bool:
+        return separations.most_components >= number
 
     def most_lost(self, order: int, number: int) -> int:
         return order - number
@@ -155,11 +155,11 @@ class AfterFaults(Invariant):
     """A property of the rest after f = 0, 1, .. node faults, up to two more than disconnect the network."""
 
     def __init__(self, name: str, meaning: str, of: Callable[[Separations], int]) -> None:
-        self.name = name  # type: ignore[misc]  # one class for several figures
+        self.name = name  # type: ignore[misc]  # one class for several invariants
         self.meaning = meaning  # type: ignore[misc]
         self._of = of
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         last = min(kappa(network, budget) + 2, network.order - 1)
         return tuple(self._of(separations(network, size, budget)) for size in range(last + 1))
 
@@ -174,7 +174,7 @@ LARGEST_COMPONENT = AfterFaults(
 )
 
 
-def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
+def _extra_by_flows(network: InvariantNetwork, g: int, budget: Budget) -> int:
     """Return kappa_g by flows between connected sets of g + 1 nodes.
 
     A set that is as wanted separates two such sets, so the smallest separator of any two of them is a lower bound. The
@@ -206,7 +206,7 @@ def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
 
 
 def _apart(
-    network: FigureNetwork, starts: Iterable[int], ends: Sequence[int], budget: Budget
+    network: InvariantNetwork, starts: Iterable[int], ends: Sequence[int], budget: Budget
 ) -> Iterator[tuple[int, int]]:
     """Yield the pairs of sets that do not touch each other, so that nodes can separate them."""
     for one in starts:
@@ -215,17 +215,17 @@ def _apart(
         yield from ((one, other) for other in ends if not near & other)
 
 
-def _connected_sets(network: FigureNetwork, size: int, roots: range, budget: Budget) -> set[int]:
+def _connected_sets(network: InvariantNetwork, size: int, roots: range, budget: Budget) -> set[int]:
     """Return the connected sets of `size` nodes that contain one of some roots, as sets of bits."""
-    found = {1 << root for root in roots}
+    connected = {1 << root for root in roots}
     for grown in range(1, size):
-        budget.spend(SET_WORK * len(found) * grown * network.table.shape[1])
+        budget.spend(SET_WORK * len(connected) * grown * network.table.shape[1])
         # Each connected set grows from a smaller one by a neighbour; sets that arise in several ways fall together.
-        found = {nodes | 1 << peer for nodes in found for peer in set_bits(neighbourhood(network, nodes))}
-    return found
+        connected = {nodes | 1 << peer for nodes in connected for peer in set_bits(neighbourhood(network, nodes))}
+    return connected
 
 
-def neighbourhood(network: FigureNetwork, nodes: int) -> int:
+def neighbourhood(network: InvariantNetwork, nodes: int) -> int:
     """Return the nodes outside a set that have a neighbour in it."""
     union = 0
     for node in set_bits(nodes):
@@ -241,7 +241,7 @@ def set_bits(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
-def _leaves_large(network: FigureNetwork, lost: int, g: int, budget: Budget) -> bool:
+def _leaves_large(network: InvariantNetwork, lost: int, g: int, budget: Budget) -> bool:
     """Return whether the rest is disconnected, with more than g nodes in every component."""
     rest, count = (1 << network.order) - 1 & ~lost, 0
     while rest:
@@ -258,7 +258,7 @@ def _leaves_large(network: FigureNetwork, lost: int, g: int, budget: Budget) -> 
     return count > 1
 
 
-def _separator(network: FigureNetwork, one: int, other: int, limit: int) -> int:
+def _separator(network: InvariantNetwork, one: int, other: int, limit: int) -> int:
     """Return the fewest nodes that separate two sets with no link between them; `limit` if there are as many or more."""
     # Nodes of the two sets may not be lost, so paths begin and end beside them.
     removed = one | other

@@ -2,7 +2,7 @@
 
 from coordinator.annexes.invariants.separations import disconnecting
 from coordinator.theory.connectivity import edge_connectivity
-from coordinator.theory.invariants.base import Budget, ClosedForm, FigureNetwork, Invariant, InvariantValue
+from coordinator.theory.invariants.base import Budget, ClosedForm, Invariant, InvariantNetwork, InvariantValue
 from coordinator.theory.invariants.fault_diameter import kappa, pay_for_flow
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 from emunode.topologies.hypercube import Hypercube
@@ -16,7 +16,7 @@ class VertexConnectivity(Invariant):
     meaning = "kappa: fewest nodes whose loss disconnects the network; N - 1 if it is complete"
     closed_forms = (ClosedForm(Topology, lambda network, _: network.connectivity, "proved for the family"),)
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         return kappa(network, budget)
 
 
@@ -31,7 +31,7 @@ class EdgeConnectivity(Invariant):
         ),
     )
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         return edge_connectivity(network.adjacency, lambda: pay_for_flow(network, budget))
 
 
@@ -45,6 +45,6 @@ class SmallestCuts(Invariant):
         ClosedForm(Hypercube, lambda cube, _: cube.order if 3 <= cube.n <= 5 else None, "neighbourhoods; n = 3, 4, 5"),
     )
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         # No loss of nodes disconnects a complete network, so there is no cut to count.
         return None if network.complete else disconnecting(network, kappa(network, budget), budget)

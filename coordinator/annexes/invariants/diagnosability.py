@@ -11,8 +11,8 @@ from coordinator.annexes.invariants.conditional import neighbourhood, set_bits
 from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
-    FigureNetwork,
     Invariant,
+    InvariantNetwork,
     InvariantValue,
     OverBudgetError,
 )
@@ -50,7 +50,7 @@ class Diagnosability(Invariant):
         if parameter not in MODELS:
             raise ScenarioError("figure", f"{self.name}:{parameter}", f"{self.name}:MODEL with {' or '.join(MODELS)}")
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         if parameter == "pmc" and not self.conditional:
             return by_closed_neighbourhoods(network, budget)
         size, last, factor = 0, 0.0, 0.0
@@ -90,7 +90,7 @@ class ConditionalDiagnosability(Diagnosability):
     )
 
 
-def by_closed_neighbourhoods(network: FigureNetwork, budget: Budget) -> int:
+def by_closed_neighbourhoods(network: InvariantNetwork, budget: Budget) -> int:
     """Return t under the PMC model: the minimum of |N(S)| + ceil(|S| / 2), less one, over connected sets S of nodes.
 
     A link from outside both into their difference S distinguishes two sets. Without one both contain N(S), and the
@@ -128,7 +128,9 @@ class PairSearch:
     conditions depend on; all others may be in W. Leaving nodes out of F1 and F2 keeps the sets conditional.
     """
 
-    def __init__(self, network: FigureNetwork, size: int, budget: Budget, *, compares: bool, conditional: bool) -> None:
+    def __init__(
+        self, network: InvariantNetwork, size: int, budget: Budget, *, compares: bool, conditional: bool
+    ) -> None:
         self._network = network
         self._masks = network.masks
         self._size = size

@@ -1,18 +1,18 @@
-"""The requested figures of a network: their values, and beside them their closed forms."""
+"""The requested invariants of a network: their values, and beside them their closed forms."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from coordinator.annexes.invariants.registry import FIGURES
+from coordinator.annexes.invariants.registry import INVARIANTS
 from coordinator.annexes.invariants.survival import Survival
 from coordinator.theory.invariants.base import (
     LARGEST_NETWORK,
     LONG_WORK,
     QUICK_WORK,
     Budget,
-    FigureNetwork,
-    FigureValue,
     Invariant,
+    InvariantNetwork,
+    InvariantResult,
     NotKnownError,
 )
 from emunode.errors import ScenarioError
@@ -23,8 +23,8 @@ MOST_WORK: Final = 1e12
 """The largest limit of work: about ten days."""
 
 
-def evaluate(topology: Topology, names: Sequence[str] = (), work: float | None = None) -> Iterator[FigureValue]:
-    """Return the figures with these names: `NAME`, `NAME:PARAMETER` or `all` (default). `work` limits each
+def evaluate(topology: Topology, names: Sequence[str] = (), work: float | None = None) -> Iterator[InvariantResult]:
+    """Return the invariants with these names: `NAME`, `NAME:PARAMETER` or `all` (default). `work` limits each
     of them.
 
     Raises ScenarioError (field `figure` or `work`) before anything is computed.
@@ -40,37 +40,39 @@ def evaluate(topology: Topology, names: Sequence[str] = (), work: float | None =
 
 def _asked(topology: Topology, name: str) -> Iterator[tuple[Invariant, str]]:
     if name == ALL:
-        yield from ((figure, parameter) for figure in FIGURES.values() for parameter in figure.usual)
+        yield from ((invariant, parameter) for invariant in INVARIANTS.values() for parameter in invariant.usual)
         return
     word, _, parameter = name.partition(":")
     # Both spellings are accepted: flags have hyphens, keys in JSON underscores.
-    figure = FIGURES.get(word.replace("-", "_"))
-    if figure is None:
-        raise ScenarioError("figure", name, f"{ALL}, or one of {', '.join(FIGURES)}")
-    for each in (parameter,) if parameter else figure.usual:
-        figure.check(topology, each)
-        yield figure, each
+    invariant = INVARIANTS.get(word.replace("-", "_"))
+    if invariant is None:
+        raise ScenarioError("figure", name, f"{ALL}, or one of {', '.join(INVARIANTS)}")
+    for each in (parameter,) if parameter else invariant.usual:
+        invariant.check(topology, each)
+        yield invariant, each
 
 
-def _values(topology: Topology, asked: Sequence[tuple[Invariant, str]], work: float) -> Iterator[FigureValue]:
-    network, ends = FigureNetwork(topology), topology.order * topology.degree
-    for figure, parameter in asked:
+def _values(topology: Topology, asked: Sequence[tuple[Invariant, str]], work: float) -> Iterator[InvariantResult]:
+    network, ends = InvariantNetwork(topology), topology.order * topology.degree
+    for invariant, parameter in asked:
         value, reason = None, None
         try:
             if network.order > LARGEST_NETWORK:
                 raise NotKnownError(f"{network.order:,} nodes are more than {LARGEST_NETWORK:,}")
-            # Every figure looks at all links first.
+            # Every invariant looks at all links first.
             Budget(work).spend(ends)
             # Every invariant has a budget of its own, so its value does not depend on the others that are asked for.
-            value = figure.compute(network, parameter, Budget(work))
+            value = invariant.compute(network, parameter, Budget(work))
         except NotKnownError as error:
             reason = str(error)
         # Also for a network that is too large to compute: the literature may know its value.
-        closed = figure.closed_form(topology, parameter)
-        survival = figure.rates(network, value) if isinstance(figure, Survival) and isinstance(value, tuple) else None
-        yield FigureValue(
-            _title(figure, parameter),
-            figure.name,
+        closed = invariant.closed_form(topology, parameter)
+        survival = (
+            invariant.rates(network, value) if isinstance(invariant, Survival) and isinstance(value, tuple) else None
+        )
+        yield InvariantResult(
+            _title(invariant, parameter),
+            invariant.name,
             parameter,
             value,
             reason,
@@ -80,8 +82,8 @@ def _values(topology: Topology, asked: Sequence[tuple[Invariant, str]], work: fl
         )
 
 
-def _title(figure: Invariant, parameter: str) -> str:
-    name = figure.name.replace("_", " ")
+def _title(invariant: Invariant, parameter: str) -> str:
+    name = invariant.name.replace("_", " ")
     if not parameter:
         return name
-    return f"{name}, {figure.parameter} = {parameter}" if len(figure.parameter) == 1 else f"{name}, {parameter}"
+    return f"{name}, {invariant.parameter} = {parameter}" if len(invariant.parameter) == 1 else f"{name}, {parameter}"

@@ -15,10 +15,10 @@ from coordinator.annexes.invariants.wide_diameter import WideDiameter
 from coordinator.theory.invariants.base import Invariant
 from coordinator.theory.invariants.fault_diameter import FaultDiameter
 
-FIGURES: dict[str, Invariant] = {
-    figure.name: figure
+INVARIANTS: dict[str, Invariant] = {
+    invariant.name: invariant
     # Tables and `--figure all` keep this order: connectivity, then diameters, diagnosability and survival.
-    for figure in (
+    for invariant in (
         VertexConnectivity(),
         EdgeConnectivity(),
         SmallestCuts(),

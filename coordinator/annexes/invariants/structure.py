@@ -9,8 +9,8 @@ from coordinator.annexes.invariants.conditional import neighbourhood
 from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
-    FigureNetwork,
     Invariant,
+    InvariantNetwork,
     InvariantValue,
     OverBudgetError,
 )
@@ -43,14 +43,14 @@ class StructureConnectivity(Invariant):
             allowed = "structure_connectivity:H with a star K1,1 .. K1,9, a path P2 .. P9 or a cycle C3 .. C9 of nodes"
             raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         most = SETS_BYTES // (100 + network.order // 8)
-        found = set[int]()
+        distinct = set[int]()
         for copy in _copies(network, parameter, budget):
-            found.add(copy)
-            _require_room(found, most)
+            distinct.add(copy)
+            _require_room(distinct, most)
         # Sorted, because the order of trials decides where the budget ends.
-        copies = sorted(found)
+        copies = sorted(distinct)
         everything = (1 << network.order) - 1
         search = network.order * (0.8 + network.order / 500)
         # One of the copies contains node 0, where all nodes are equivalent.
@@ -90,7 +90,7 @@ def _cube(n: int, structure: str) -> InvariantValue:
     return -(-n // 2) if structure in ("K1,2", "K1,3") and n >= 4 else None
 
 
-def _copies(network: FigureNetwork, structure: str, budget: Budget) -> Iterator[int]:
+def _copies(network: InvariantNetwork, structure: str, budget: Budget) -> Iterator[int]:
     """Yield the sets of nodes of the subgraphs that are isomorphic to a structure; some of them repeatedly."""
     star, path, cycle = (int(number or 0) for number in STRUCTURE.fullmatch(structure).groups())  # type: ignore[union-attr]
     if star:
@@ -112,7 +112,7 @@ def _copies(network: FigureNetwork, structure: str, budget: Budget) -> Iterator[
             stack += [(peer, nodes | 1 << peer) for peer in network.adjacency[node] if not nodes >> peer & 1]
 
 
-def _breaks(network: FigureNetwork, rest: int) -> bool:
+def _breaks(network: InvariantNetwork, rest: int) -> bool:
     """Return whether a set of nodes is disconnected or a single node."""
     if not rest:
         return False

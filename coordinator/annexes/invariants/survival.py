@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 from coordinator.annexes.invariants.separations import disconnecting, search_work
 from coordinator.theory.connectivity import breadth_first_order
-from coordinator.theory.invariants.base import Budget, FigureNetwork, Invariant, InvariantValue, NotKnownError
+from coordinator.theory.invariants.base import Budget, Invariant, InvariantNetwork, InvariantValue, NotKnownError
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology
@@ -46,12 +46,12 @@ def reliability(survived: Sequence[int], elements: int, rate: float) -> float:
 
 
 class Survival(Invariant):
-    """A figure that counts survived sets by size."""
+    """An invariant that counts survived sets by size."""
 
     elements: ClassVar[str]
     """The elements that fail: `nodes` or `links`."""
 
-    def rates(self, network: FigureNetwork, survived: Sequence[int]) -> dict[float, float]:
+    def rates(self, network: InvariantNetwork, survived: Sequence[int]) -> dict[float, float]:
         """Return probability of failure -> probability of survival."""
         elements = network.order if self.elements == "nodes" else len(network.links)
         return {rate: reliability(survived, elements, rate) for rate in RATES}
@@ -64,7 +64,7 @@ class NodeResidual(Survival):
     meaning = "sets of k = 0 .. N - 1 failed nodes that leave a connected rest"
     elements = "nodes"
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         sizes = range(network.order)
         # All sizes are paid for in advance: sizes in the middle would take most of the work.
         for failed in sizes:
@@ -80,7 +80,7 @@ class AllTerminalReliability(Survival):
     meaning = "sets of k = 0 .. M failed links that leave the network connected"
     elements = "links"
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         return joining_sets(network, frozenset(range(network.order)), budget)
 
 
@@ -100,7 +100,7 @@ class TwoTerminalReliability(Survival):
             allowed = f"{self.name}:TARGET with {', '.join(self.usual)} or the label of another node than rank 0"
             raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         topology = network.topology
         if parameter == "neighbour":
             target = network.adjacency[0][0]
@@ -116,7 +116,7 @@ Blocks = tuple[int, ...]
 """By place in the frontier the number of the block of a node, in order of appearance; negative if it holds no terminal."""
 
 
-def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Budget) -> tuple[int, ...]:
+def joining_sets(network: InvariantNetwork, terminals: frozenset[Rank], budget: Budget) -> tuple[int, ...]:
     """Return for k = 0, 1, .. failed links the number of sets that leave the terminals joined.
 
     The links are decided one after another, in breadth-first order of their ends. The *frontier* are the nodes with

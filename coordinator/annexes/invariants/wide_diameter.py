@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
-    FigureNetwork,
     Invariant,
+    InvariantNetwork,
     InvariantValue,
     OverBudgetError,
 )
@@ -26,16 +26,16 @@ class WideDiameter(Invariant):
         ClosedForm(Hypercube, lambda cube, _: cube.n + 1 if cube.n >= 3 else None, "w = n: n+1 for n >= 3"),
     )
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
-        found: list[int] = []
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
+        lengths: list[int] = []
         try:
             for width in range(1, kappa(network, budget) + 1):
-                found.append(self._length(network, width, max(found, default=1), budget))
+                lengths.append(self._length(network, width, max(lengths, default=1), budget))
         except OverBudgetError as error:
-            raise partial(found, "w", 1, error) from None
-        return tuple(found)
+            raise partial(lengths, "w", 1, error) from None
+        return tuple(lengths)
 
-    def _length(self, network: FigureNetwork, width: int, least: int, budget: Budget) -> int:
+    def _length(self, network: InvariantNetwork, width: int, least: int, budget: Budget) -> int:
         # Further paths never make the longest one shorter, so the search continues at the length of one path less.
         length = least
         for source in network.roots:
@@ -54,7 +54,7 @@ class DisjointPaths:
     its earlier nodes, and in particular only one neighbour of the source.
     """
 
-    def __init__(self, network: FigureNetwork, source: Rank, target: Rank, budget: Budget) -> None:
+    def __init__(self, network: InvariantNetwork, source: Rank, target: Rank, budget: Budget) -> None:
         self._network = network
         self._source, self._target = source, target
         self._distance = network.keep(("distances", target), budget, lambda: network.topology.distances_from(target))

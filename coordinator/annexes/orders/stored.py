@@ -8,7 +8,7 @@ from coordinator.annexes.orders.result import EVERYWHERE, EventOrder, EveryOrder
 from coordinator.history.stored.reading import RefusedError, read_json
 from coordinator.history.stored.version import VERSION_KEY, require_version
 from coordinator.history.stored.writing import replace_file
-from coordinator.planning.bounds import pieces_due, require_small
+from coordinator.planning.bounds import copies_due, require_small
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
 from coordinator.scenario.networks import network_of
@@ -16,18 +16,18 @@ from emunode import __version__
 from emunode.errors import ScenarioError
 
 FIELD: Final = "order"
-MOST_PIECES: Final = 1000
-"""Most pieces of messages of a stored order: each step of its run repeats all steps before it."""
+MOST_COPIES: Final = 1000
+"""Most copies of segments of a stored order: each step of its run repeats all steps before it."""
 EVENTS: Final = ("order", "turn", "packet", "report", "rank")
 
 
-def write_order(found: EveryOrder, scenario: Scenario, path: Path) -> bool:
+def write_order(search: EveryOrder, scenario: Scenario, path: Path) -> bool:
     """Write the order that deviates, with its scenario; ScenarioError (field `order`).
 
-    Returns False without an order, and for one of more pieces than `read_order` accepts.
+    Returns False without an order, and for one of more copies than `read_order` accepts.
     """
-    order = None if found.deviation is None else found.deviation.order
-    if order is None or pieces_due(scenario, found.plan.topology.order) > MOST_PIECES:
+    order = None if search.deviation is None else search.deviation.order
+    if order is None or copies_due(scenario, search.plan.topology.order) > MOST_COPIES:
         return False
     values = {
         "scenario": scenario.model_dump(mode="json", exclude_defaults=True),
@@ -57,8 +57,10 @@ def read_order(path: Path) -> tuple[Scenario, EventOrder]:
         raise ScenarioError(FIELD, str(path), "expected place and time as whole numbers, and a list of events")
     scenario = make_scenario(values_of_file(values["scenario"], path.parent))
     require_small(scenario, FIELD, path)
-    if (pieces := pieces_due(scenario, network_of(scenario).order)) > MOST_PIECES:
-        allowed = f"its scenario asks for {pieces} pieces; an order of events with at most {MOST_PIECES} is run"
+    if (copies := copies_due(scenario, network_of(scenario).order)) > MOST_COPIES:
+        allowed = (
+            f"its scenario asks for {copies} copies of segments; an order of events with at most {MOST_COPIES} is run"
+        )
         raise ScenarioError(FIELD, str(path), allowed)
     return scenario, EventOrder(place, [_events(step, path) for step in events], time)
 

@@ -73,13 +73,13 @@ def pack(run: Path, file: Path) -> None:
     ScenarioError (field `run`) if the run cannot be read or is too long, and (field `file`) if the file cannot be written.
     """
     try:
-        found = recompute(run, Verification(run))
+        again = recompute(run, Verification(run))
         scenario = read_bytes(run / "scenario.toml", follow=False)
     except (UnreadableError, OSError, ValueError) as error:
         raise ScenarioError("run", str(run), f"it cannot be packed: {error}") from None
-    history = found.history
+    history = again.history
     packed = Packed(
-        found.plan, found.conclusion, table(found.records), found.summary, history.altered, scenario, history.ended
+        again.plan, again.conclusion, table(again.records), again.summary, history.altered, scenario, history.ended
     )
     write_archive(packed, file)
 
@@ -195,7 +195,7 @@ def _algorithm_record(plan: Plan) -> dict[str, object]:
     spec, algorithm, ranks = plan.spec, plan.algorithm, plan.topology.data_ranks
     folds, messages = spec.collective in FOLDING, range(spec.messages)
     unicast = spec.collective is Collective.UNICAST
-    # A result in one piece may be folded at several ranks.
+    # A result in one segment may be folded at several ranks.
     whole = spec.collective is Collective.ALLREDUCE and len(algorithm.block_owners) == 1
     own = {str(rank): [algorithm.segments_due(number, rank) for number in messages] for rank in ranks} if folds else {}
     return {

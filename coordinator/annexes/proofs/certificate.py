@@ -59,7 +59,7 @@ class Level:
     decides.
     """
     tight: int = 0
-    """Orbits that left some healthy node a single copy of a piece."""
+    """Orbits that left some healthy node a single copy of a segment."""
     lost: int = 0
     """Healthy nodes that miss a message, summed over all covered sets."""
     undecided: int = 0
@@ -250,12 +250,12 @@ def tolerance_record(tolerance: Tolerance) -> dict[str, object]:
 
 def record(certificate: Certificate, path: Path | None) -> dict[str, object]:
     """Return a certificate as plain values."""
-    plan, found = certificate.plan, certificate.counterexample
-    counterexample = found and {
-        "faults": list(found.faults),
-        "unserved": list(found.unserved),
-        "violated": list(found.violated),
-        "smallest": list(found.scenario.fault),
+    plan, failure = certificate.plan, certificate.counterexample
+    counterexample = failure and {
+        "faults": list(failure.faults),
+        "unserved": list(failure.unserved),
+        "violated": list(failure.violated),
+        "smallest": list(failure.scenario.fault),
         "scenario": str(path) if path else None,
         "repeat": f"coordinator certify {path}{plugin_flags(plan.scenario.plugin)}" if path else None,
     }
@@ -327,7 +327,7 @@ def smallest_kinds(tolerance: Tolerance) -> dict[str, int]:
 
 def contents(certificate: Certificate) -> dict[str, object]:
     """Return a certificate as plain values, without its scenario."""
-    plan, found = certificate.plan, certificate.counterexample
+    plan, failure = certificate.plan, certificate.counterexample
     hops, digest = schedule_digest(certificate)
     return {
         "format": FORMAT,
@@ -343,7 +343,7 @@ def contents(certificate: Certificate) -> dict[str, object]:
         "schedule": {"hops": hops, "sha256": digest},
         "levels": [_level(level) for level in certificate.counts],
         "threats": [_threat(each, certificate) for each in certificate.tolerances],
-        "counterexample": found and {"faults": list(found.faults), "unserved": list(found.unserved)},
+        "counterexample": failure and {"faults": list(failure.faults), "unserved": list(failure.unserved)},
         **_different(certificate),
     }
 
@@ -403,7 +403,7 @@ def _class(each: MessageClass, parts: Iterable[ThreatPart], places: FaultSites) 
         cut = [f"{kinds[part].kind}:{_where(place, places)}@{_when(kinds[part])}" for part, place in each.least]
     return {
         "members": [list(member) for member in each.members],
-        "piece": list(each.piece),
+        "piece": list(each.segment),
         "argument": each.argument,
         "paths": [[path[0].sender, *(hop.receiver for hop in path)] for path in each.paths],
         "least": None if cut is None else len(cut),

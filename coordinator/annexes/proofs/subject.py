@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from coordinator.execution.untrusted import plan_of
 from coordinator.execution.verification import TooLargeError, UnreadableError
-from coordinator.planning.bounds import pieces_due
+from coordinator.planning.bounds import copies_due
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.named import values_of_file
@@ -49,7 +49,7 @@ class Subject:
         except (ScenarioError, TypeError, ValueError) as error:
             raise UnreadableError(f"scenario: {str(error)[:200]}") from None
         self.plan = plan_of(scenario)
-        if pieces_due(self.plan.scenario, self.plan.topology.order) > 2 * MOST_HOPS:
+        if copies_due(self.plan.scenario, self.plan.topology.order) > 2 * MOST_HOPS:
             raise TooLargeError(f"a run has more than {MOST_HOPS:,} hops")
         # Before any walk over a network that may be far larger than the certified one.
         topology, stated = self.plan.topology, data["network"]
@@ -71,18 +71,18 @@ class Subject:
         """Return the fault set of a level; UnreadableError if it has none, or more sets than anybody can count."""
         text = level["faults"]
         if text == "as they are":
-            found = FaultSetSpec("all", ())
+            fault_set = FaultSetSpec("all", ())
         else:
             try:
-                (found,) = parse_fault_sets(text)
+                (fault_set,) = parse_fault_sets(text)
             except (ScenarioError, ValueError) as error:
                 raise UnreadableError(f"level {text[:40]!r}: {str(error)[:160]}") from None
-            if found.how != "random" or found.sources:
+            if fault_set.how != "random" or fault_set.sources:
                 raise UnreadableError(f"level {text[:40]!r}: it draws at random")
         nodes, links = self.places
-        if sum(_digits(len(links if part.on_links else nodes), part.count) for part in found.parts) > MOST_DIGITS:
+        if sum(_digits(len(links if part.on_links else nodes), part.count) for part in fault_set.parts) > MOST_DIGITS:
             raise UnreadableError(f"level {text[:40]!r}: it has more sets than a certificate can state")
-        return found
+        return fault_set
 
     @cached_property
     def places(self) -> tuple[frozenset[Rank], frozenset[tuple[Rank, Rank]]]:
@@ -104,9 +104,9 @@ class Subject:
 
     def specs(self, chosen: Sequence[tuple[int, ThreatPlace]], fault_set: FaultSetSpec) -> list[str]:
         """Return the fault specifications of one set of a fault set."""
-        label, found = self.plan.topology.label, []
+        label, specs = self.plan.topology.label, []
         for part, place in chosen:
             term = fault_set.parts[part]
             where = label(place) if isinstance(place, int) else "~".join(map(label, place))
-            found.append(f"{term.kind}:{where}{term.argument}@{fault_set.when}")
-        return found
+            specs.append(f"{term.kind}:{where}{term.argument}@{fault_set.when}")
+        return specs

@@ -1,6 +1,6 @@
 """The batch engine: the results of thousands of fault sets at once.
 
-`Tracer` follows the sets from hop to hop. Pieces, votes, messages, and the nodes that miss a message follow from the
+`Tracer` follows the sets from hop to hop. Segments, votes, messages, and the nodes that miss a message follow from the
 hops by the definitions of `coordinator.results` for a journal.
 """
 
@@ -45,7 +45,7 @@ class BatchOutcome:
     expected: Indices
     """Messages due to healthy ranks."""
     delivered: Indices
-    """Messages with every piece received, intact or not."""
+    """Messages with every segment received, intact or not."""
     intact: Indices
     unserved: Indices
     """Healthy ranks that miss a message due to them."""
@@ -57,9 +57,9 @@ class BatchOutcome:
     """Segments sent, whether they arrive or not."""
     packets: Indices
     least_copies: Indices
-    """Fewest intact copies of a piece, over the pieces due to healthy ranks; 0 where a message is missing."""
+    """Fewest intact copies of a segment, over the segments due to healthy ranks; 0 where a message is missing."""
     elected: NDArray[np.int64]
-    """Due pieces whose right value, a wrong value or no value was elected: three rows."""
+    """Due segments whose right value, a wrong value or no value was elected: three rows."""
     latencies: Latencies | None
     missing: Bits
     """By receiver, in the order of `BatchEngine.ranks`: the trials where it is healthy and misses a message."""
@@ -92,7 +92,7 @@ class BatchEngine:
 
     @property
     def votes(self) -> bool:
-        """Whether every tree brings one copy of a piece at most, so that each copy is one vote."""
+        """Whether every tree brings one copy of a segment at most, so that each copy is one vote."""
         return self._due.votes
 
     def evaluate(self, batch: FaultBatch, *, copies: bool = False, latencies: bool = False) -> BatchOutcome:
@@ -133,14 +133,14 @@ class BatchEngine:
             if copies:
                 least = self._least(right, healthy, trials)
                 elected = self._elections(flow, arrived, intact, right, healthy, trials)
-        # A message is lost in a trial if it is due there and some piece of it is not intact.
+        # A message is lost in a trial if it is due there and some segment of it is not intact.
         owed = self._owed(healthy, due.receiver, due.owner)
-        lost = owed & ~due.pieces.all(intact)
+        lost = owed & ~due.segments.all(intact)
         missing = due.by_receiver.any(lost)
         expected = self._expected(healthy, owed, trials)
         lost_count = count_by_trial(lost, trials)
         # Where no content can be wrong, messages are incomplete exactly if they are not intact.
-        incomplete = lost_count if intact is arrived else count_by_trial(owed & ~due.pieces.all(arrived), trials)
+        incomplete = lost_count if intact is arrived else count_by_trial(owed & ~due.segments.all(arrived), trials)
         # The trials with a faulty single source or target: they are undecided, like such a run.
         broken = reduce(or_, faulty[self._roots], no_trials(1, words_for(trials))[0])
         times = None
@@ -179,25 +179,25 @@ class BatchEngine:
         """Yield for each step, by receiver (in the order of `ranks`), the trials where the receiver has all of its
         messages.
 
-        Each piece counts from the first right copy of it. Rows of ranks that are faulty, and of messages that are not due,
+        Each segment counts from the first right copy of it. Rows of ranks that are faulty, and of messages that are not due,
         are included. Uses memory for all trials at once: pass batches of moderate size.
         """
         due, flow = self._due, self._flow(batch)
-        # The inverse of the groups of copies: the piece that each hop brings, or -1 for a hop that only passes through.
-        piece = np.full(len(self.schedule), -1)
+        # The inverse of the groups of copies: the segment that each hop brings, or -1 for a hop that only passes through.
+        segment = np.full(len(self.schedule), -1)
         for column in due.copies.columns:
-            piece[column] = np.arange(len(column))
-        # A piece is there from its first right copy on, so bits are only ever added.
-        pieces = no_trials(len(due.copies), batch.words)
+            segment[column] = np.arange(len(column))
+        # A segment is there from its first right copy on, so bits are only ever added.
+        segments = no_trials(len(due.copies), batch.words)
         for step, part in self.schedule.rounds:
-            here = np.flatnonzero(piece[part] >= 0)
-            # Two copies of one piece may arrive in one step, so the rows are not assigned at once.
-            np.bitwise_or.at(pieces, piece[part][here], flow.right[part][here])
-            yield step, due.by_receiver.all(due.pieces.all(pieces))
+            arriving = np.flatnonzero(segment[part] >= 0)
+            # Two copies of one segment may arrive in one step, so the rows are not assigned at once.
+            np.bitwise_or.at(segments, segment[part][arriving], flow.right[part][arriving])
+            yield step, due.by_receiver.all(due.segments.all(segments))
 
     @cached_property
     def _latencies(self) -> LatencyCounter:
-        return LatencyCounter(self.schedule, self._due, self._messages_of_pieces)
+        return LatencyCounter(self.schedule, self._due, self._messages_of_segments)
 
     # --- what is due -------------------------------------------------------------------------------------------------
 
@@ -232,26 +232,26 @@ class BatchEngine:
     # --- copies and votes --------------------------------------------------------------------------------------------
 
     @cached_property
-    def _messages_of_pieces(self) -> Indices:
-        """By piece, the place of its message in the results of `DueMessages.pieces`."""
-        found = np.empty(len(self._due.copies), np.int64)
-        for column in self._due.pieces.columns:
-            found[column] = np.arange(len(column))
-        return found
+    def _messages_of_segments(self) -> Indices:
+        """By segment, the place of its message in the results of `DueMessages.segments`."""
+        messages = np.empty(len(self._due.copies), np.int64)
+        for column in self._due.segments.columns:
+            messages[column] = np.arange(len(column))
+        return messages
 
-    def _owed_pieces(self, healthy: Bits) -> Bits:
-        due, message = self._due, self._messages_of_pieces
+    def _owed_segments(self, healthy: Bits) -> Bits:
+        due, message = self._due, self._messages_of_segments
         return self._owed(healthy, due.receiver[message], due.owner[message])
 
     def _least(self, right: Sequence[Bits], healthy: Bits, trials: int) -> Indices:
-        """Return the fewest right copies of a piece that is due; NOTHING_DUE where none is."""
-        owed = self._owed_pieces(healthy)
+        """Return the fewest right copies of a segment that is due; NOTHING_DUE where none is."""
+        owed = self._owed_segments(healthy)
         least = np.zeros(trials, np.int64)
         for copies in range(len(self._due.copies.columns)):
-            # Trials where every piece that is due has more than `copies` right copies.
+            # Trials where every segment that is due has more than `copies` right copies.
             # A constant in planes: all bits 1 where the constant has a 1, else all bits 0.
             bound = [owed | ~owed if copies >> at & 1 else owed & ~owed for at in range(copies.bit_length())]
-            # Each number of copies that all due pieces exceed adds 1, so the sum is the smallest number of copies.
+            # Each number of copies that all due segments exceed adds 1, so the sum is the smallest number of copies.
             least += numbers([np.bitwise_and.reduce(greater(right, bound) | ~owed, axis=0)], trials)
         # Where nothing is due, every threshold is exceeded, and the sum would mean nothing.
         nothing = numbers([np.bitwise_or.reduce(owed, axis=0)], trials) == 0
@@ -260,7 +260,7 @@ class BatchEngine:
     def _elections(
         self, flow: Flow, arrived: Bits, intact: Bits, right: Sequence[Bits], healthy: Bits, trials: int
     ) -> NDArray[np.int64]:
-        """Return the due pieces whose right value, a wrong value or no value was elected."""
+        """Return the due segments whose right value, a wrong value or no value was elected."""
         copies, won = self._due.copies, np.zeros_like(arrived)
         if flow.wrong is not None and flow.apart is not None:
             # Votes are cast by copies that arrive; a wrong copy is either the common forgery or has a value of its own.
@@ -271,7 +271,7 @@ class BatchEngine:
             # Values that no other copy has win only if there is no other copy.
             others = reduce(or_, (*right, *common, *apart[1:]))
             won |= apart[0] & ~others
-        voted = arrived & self._owed_pieces(healthy)
+        voted = arrived & self._owed_segments(healthy)
         return np.stack(
             [count_by_trial(rows, trials) for rows in (voted & intact, voted & won, voted & ~intact & ~won)]
         )
@@ -303,10 +303,10 @@ def batch_engine_of(plan: Plan) -> BatchEngine:
     # The traced run is counted by the code for journals: if the schedule does not deliver everything, no result can be
     # trusted.
     schedule, records = trace(plan.algorithm, plan.scenario.step_limit)
-    found = count_deliveries(free, record_arrivals(free, records)[0]).metrics
-    if found["intact_deliveries"] != found["expected_deliveries"] or not len(schedule):
+    metrics = count_deliveries(free, record_arrivals(free, records)[0]).metrics
+    if metrics["intact_deliveries"] != metrics["expected_deliveries"] or not len(schedule):
         raise InexactError("without faults it does not deliver every message")
     engine = BatchEngine(free, schedule)
     if not engine.votes:
-        raise InexactError("a tree brings several copies of a piece to one rank")
+        raise InexactError("a tree brings several copies of a segment to one rank")
     return engine

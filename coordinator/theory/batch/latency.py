@@ -1,7 +1,7 @@
 """Latencies of many fault sets at once: the steps when served ranks had everything that was due to them.
 
-As `coordinator.results.latency` defines it for a journal, a rank has a piece from its first right copy
-on, and its latency is the step when its last piece becomes complete. Only ranks that miss nothing have a latency.
+As `coordinator.results.latency` defines it for a journal, a rank has a segment from its first right copy
+on, and its latency is the step when its last segment becomes complete. Only ranks that miss nothing have a latency.
 """
 
 from collections import Counter
@@ -42,36 +42,36 @@ class Latencies:
 
 
 class Receipts(NamedTuple):
-    """The pieces with a copy that comes in one step."""
+    """The segments with a copy that comes in one step."""
 
     step: Step
     copies: Groups
-    """By piece, the hops that bring a copy of it in this step."""
-    pieces: Indices
+    """By segment, the hops that bring a copy of it in this step."""
+    segments: Indices
     """In the order of the results of `copies`."""
     receivers: Groups
-    """By receiver, the places in `pieces`."""
+    """By receiver, the places in `segments`."""
     ranks: Indices
     """The receivers, as indices into the rows of `DueMessages.by_receiver`, in the order of `receivers`."""
 
 
 class LatencyCounter:
-    """Counts latencies over one schedule. `message` has the message of each piece, as in `BatchEngine`."""
+    """Counts latencies over one schedule. `message` has the message of each segment, as in `BatchEngine`."""
 
     def __init__(self, schedule: Schedule, due: DueMessages, message: Indices) -> None:
         self._count = len(due.copies)
         self._message = message
-        # The inverses of the groups: the receiver of each message, and the piece that each hop brings.
-        rank = np.empty(len(due.pieces), np.int64)
+        # The inverses of the groups: the receiver of each message, and the segment that each hop brings.
+        rank = np.empty(len(due.segments), np.int64)
         for column in due.by_receiver.columns:
             rank[column] = np.arange(len(column))
-        piece = np.full(len(schedule), -1)
+        segment = np.full(len(schedule), -1)
         for column in due.copies.columns:
-            piece[column] = np.arange(len(column))
+            segment[column] = np.arange(len(column))
         self._receipts = [
-            _receipts(step, hops, piece, rank[message])
+            _receipts(step, hops, segment, rank[message])
             for step, part in schedule.rounds
-            if len(hops := part.start + np.flatnonzero(piece[part] >= 0))
+            if len(hops := part.start + np.flatnonzero(segment[part] >= 0))
         ]
 
     def count(self, right: Bits, owed: Bits, served: Bits, trials: int) -> Latencies:
@@ -80,39 +80,39 @@ class LatencyCounter:
         `right` has the trials where each hop brings a right copy, `owed` the trials where each message is due, and
         `served` the trials where each receiver has a message.
         """
-        # Pieces that are not due never count, so only due pieces start as missing.
+        # Segments that are not due never count, so only due segments start as missing.
         missing = owed[self._message]
         first: list[Bits] = []
         for each in self._receipts:
-            # Pieces are complete from their first right copy on; later copies do not count.
-            new = each.copies.any(right) & missing[each.pieces]
-            missing[each.pieces] &= ~new
+            # Segments are complete from their first right copy on; later copies do not count.
+            new = each.copies.any(right) & missing[each.segments]
+            missing[each.segments] &= ~new
             first.append(new)
         sums, longest = np.zeros(trials, np.int64), np.zeros(trials, np.int64)
         by_step: Counter[Step] = Counter()
         # Ranks that are not served have no latency, so they do not wait for anything.
         waiting = served.copy()
-        # From the last step back: the first new piece that shows up is the last that a rank received.
+        # From the last step back: the first new segment that shows up is the last that a rank received.
         for each, new in zip(reversed(self._receipts), reversed(first), strict=True):
             ended = each.receivers.any(new) & waiting[each.ranks]
             ranks = total(ended)
             if ranks:
                 waiting[each.ranks] &= ~ended
-                here = numbers(counted(ended), trials)
-                sums += each.step * here
+                ended_by_trial = numbers(counted(ended), trials)
+                sums += each.step * ended_by_trial
                 # The first step with an end, from the back, is the longest latency.
-                longest[(here > 0) & (longest == 0)] = each.step
+                longest[(ended_by_trial > 0) & (longest == 0)] = each.step
                 by_step[each.step] = ranks
         return Latencies(numbers(counted(served), trials), sums, longest, by_step)
 
 
-def _receipts(step: Step, hops: Indices, piece: Indices, rank_of: Indices) -> Receipts:
-    order, sizes = grouped([piece[hops]])
+def _receipts(step: Step, hops: Indices, segment: Indices, rank_of: Indices) -> Receipts:
+    order, sizes = grouped([segment[hops]])
     copies = Groups(hops[order], sizes)
-    # The hops of a group have the same piece, so the first one names it.
-    pieces = piece[hops[order]][(np.cumsum(sizes) - sizes)[copies.order]]
-    # Two pieces of one receiver may come in one step: one end of its waiting, not two.
-    order, sizes = grouped([rank_of[pieces]])
+    # The hops of a group have the same segment, so the first one names it.
+    segments = segment[hops[order]][(np.cumsum(sizes) - sizes)[copies.order]]
+    # Two segments of one receiver may come in one step: one end of its waiting, not two.
+    order, sizes = grouped([rank_of[segments]])
     receivers = Groups(order, sizes)
-    ranks = rank_of[pieces][order][(np.cumsum(sizes) - sizes)[receivers.order]]
-    return Receipts(step, copies, pieces, receivers, ranks)
+    ranks = rank_of[segments][order][(np.cumsum(sizes) - sizes)[receivers.order]]
+    return Receipts(step, copies, segments, receivers, ranks)

@@ -70,7 +70,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
     # A flood reaches every rank with any path to it, so a search without the blocked hops finds the ranks that are
     # reached.
     healthy = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in outages.faulty]
-    found = Losses(algorithm.spec.messages * len(healthy), traced=False)
+    losses = Losses(algorithm.spec.messages * len(healthy), traced=False)
     for segment in range(algorithm.spec.messages * algorithm.segments_per_message):
         blocked: set[Place] = set()
 
@@ -85,9 +85,9 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
             if rank not in reached:
                 missing.add((rank, segment // algorithm.segments_per_message))
                 # Without any one of the outages that the search met, the rank might have been reached.
-                found.causes.setdefault(rank, set()).update(blocked)
-    found.delivered -= len(missing)
-    return found
+                losses.causes.setdefault(rank, set()).update(blocked)
+    losses.delivered -= len(missing)
+    return losses
 
 
 def _of_listed(algorithm: Algorithm, outages: Outages) -> Losses:
@@ -123,16 +123,16 @@ def _of_schedule(algorithm: Algorithm, outages: Outages) -> Losses | None:
     is_due = ~np.isin(due.receiver, faulty)
     if owners_are_silent(algorithm):
         is_due &= ~np.isin(due.owner, faulty)
-    missing = np.flatnonzero(is_due & (due.pieces.all(intact)[:, 0] == 0)).tolist()
-    found = Losses(int(is_due.sum()) - len(missing))
+    missing = np.flatnonzero(is_due & (due.segments.all(intact)[:, 0] == 0)).tolist()
+    losses = Losses(int(is_due.sum()) - len(missing))
     blame = _Blame(algorithm, schedule, outages, flow)
     blamed = due.owner if algorithm.collective is Collective.GATHER else due.receiver
     for message in missing:
-        # One whole copy of each piece is enough.
-        lost = [piece for piece in due.pieces.members(message) if not intact[piece, 0]]
-        copies = (copy for piece in lost for copy in due.copies.members(piece))
-        found.causes.setdefault(int(blamed[message]), set()).update(*map(blame.of, copies))
-    return found
+        # One whole copy of each segment is enough.
+        lost = [segment for segment in due.segments.members(message) if not intact[segment, 0]]
+        copies = (copy for segment in lost for copy in due.copies.members(segment))
+        losses.causes.setdefault(int(blamed[message]), set()).update(*map(blame.of, copies))
+    return losses
 
 
 # Without the algorithm in a value, so that an entry goes with its algorithm.

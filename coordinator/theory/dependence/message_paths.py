@@ -31,7 +31,7 @@ class PathHop(NamedTuple):
 
 
 Path = tuple[PathHop, ...]
-Piece = tuple[Rank, Rank, int]
+MessageSegment = tuple[Rank, Rank, int]
 """A segment of a message: origin, target (or ALL_RANKS) and number."""
 
 
@@ -52,67 +52,73 @@ class MessagePaths:
         self._hops = list(map(PathHop, *(column.tolist() for column in columns)))
         self._carried: list[int] = schedule.carried.tolist()
         names = (schedule.origin, schedule.target, schedule.segment, schedule.tree)
-        self._last: dict[Piece, dict[Rank, dict[int, int]]] = {}
-        """By piece, receiver and tree, the last hop of the copy."""
-        self._alike: dict[tuple[tuple[Piece, ...], bool], Mapping[Piece, Piece]] = {}
-        for hop, (origin, target, segment, tree) in enumerate(zip(*(name.tolist() for name in names), strict=True)):
+        self._last: dict[MessageSegment, dict[Rank, dict[int, int]]] = {}
+        """By segment, receiver and tree, the last hop of the copy."""
+        self._alike: dict[tuple[tuple[MessageSegment, ...], bool], Mapping[MessageSegment, MessageSegment]] = {}
+        for hop, (origin, target, number, tree) in enumerate(zip(*(name.tolist() for name in names), strict=True)):
             receiver = self._hops[hop].receiver
-            copies = self._last.setdefault((origin, target, segment), {}).setdefault(receiver, {})
+            copies = self._last.setdefault((origin, target, number), {}).setdefault(receiver, {})
             # Then the last hop would not identify the path of the copy.
             if tree in copies or receiver == origin:
                 raise InexactError("a copy reaches a node twice")
             copies[tree] = hop
 
     @cached_property
-    def segments(self) -> Mapping[DueMessage, Sequence[Piece]]:
-        """For every message that is due without faults, its pieces."""
-        found: dict[DueMessage, list[Piece]] = {}
+    def segments(self) -> Mapping[DueMessage, Sequence[MessageSegment]]:
+        """For every message that is due without faults, its segments."""
+        segments: dict[DueMessage, list[MessageSegment]] = {}
         everyone = self.topology.data_ranks
-        for origin, target, segment in sorted(self._last):
+        for segment in sorted(self._last):
+            origin, target, _ = segment
             for receiver in everyone if target == ALL_RANKS else [target]:
                 if receiver != origin:
-                    found.setdefault(DueMessage(origin, receiver), []).append((origin, target, segment))
-        return found
+                    segments.setdefault(DueMessage(origin, receiver), []).append(segment)
+        return segments
 
     def require_all(self) -> None:
         """Raise InexactError if a message does not arrive without faults."""
-        for message, pieces in self.segments.items():
-            if any(message.receiver not in self._last[piece] for piece in pieces):
+        for message, segments in self.segments.items():
+            if any(message.receiver not in self._last[segment] for segment in segments):
                 raise InexactError("a node is not reached without faults")
 
-    def first_alike(self, pieces: tuple[Piece, ...], *, timed: bool) -> Mapping[Piece, Piece]:
-        """Return for each piece the first piece whose copies cross the same links, in the same steps if these matter."""
-        # One piece stands for all pieces that every set of faults strikes alike, so that fewer paths are read.
-        if len(pieces) == 1:
-            return {pieces[0]: pieces[0]}
-        if (pieces, timed) not in self._alike:
-            first: dict[frozenset[frozenset[tuple[Rank, Port, Step]]], Piece] = {}
-            self._alike[pieces, timed] = {
-                piece: first.setdefault(self._crossed(piece, timed=timed), piece) for piece in pieces
-            }
-        return self._alike[pieces, timed]
+    def first_alike(
+        self, segments: tuple[MessageSegment, ...], *, timed: bool
+    ) -> Mapping[MessageSegment, MessageSegment]:
+        """Return for each segment the first one whose copies cross the same links.
 
-    def _crossed(self, piece: Piece, *, timed: bool) -> frozenset[frozenset[tuple[Rank, Port, Step]]]:
-        """Return for each copy of a piece the links that it crosses to all its receivers."""
+        With `timed`, they also cross them in the same steps.
+        """
+        # One segment stands for all segments that every set of faults strikes alike, so that fewer paths are read.
+        if len(segments) == 1:
+            return {segments[0]: segments[0]}
+        if (segments, timed) not in self._alike:
+            first: dict[frozenset[frozenset[tuple[Rank, Port, Step]]], MessageSegment] = {}
+            self._alike[segments, timed] = {
+                segment: first.setdefault(self._crossed(segment, timed=timed), segment) for segment in segments
+            }
+        return self._alike[segments, timed]
+
+    def _crossed(self, segment: MessageSegment, *, timed: bool) -> frozenset[frozenset[tuple[Rank, Port, Step]]]:
+        """Return for each copy of a segment the links that it crosses to all its receivers."""
         by_tree: dict[int, set[tuple[Rank, Port, Step]]] = {}
-        for copies in self._last.get(piece, {}).values():
+        for copies in self._last.get(segment, {}).values():
             for tree, hop in copies.items():
                 step, sender, port, _ = self._hops[hop]
                 by_tree.setdefault(tree, set()).add((sender, port, step if timed else 0))
         return frozenset(map(frozenset, by_tree.values()))
 
-    def copies(self, piece: Piece, receiver: Rank) -> Mapping[int, Path]:
-        """Return for each tree, ascending, the path of a copy of a piece to a receiver."""
-        last = self._last.get(piece, {}).get(receiver, {})
+    def copies(self, segment: MessageSegment, receiver: Rank) -> Mapping[int, Path]:
+        """Return for each tree, ascending, the path of a copy of a segment to a receiver."""
+        last = self._last.get(segment, {}).get(receiver, {})
         return {tree: self._path(last[tree]) for tree in sorted(last)}
 
     def _path(self, hop: int) -> Path:
-        found = []
+        backwards = []
         while hop >= 0:
-            found.append(self._hops[hop])
+            backwards.append(self._hops[hop])
             # Backwards from the receiver: each hop knows the hop that brought its copy, and BEGIN ends the chain.
             hop = self._carried[hop]
-        return tuple(reversed(found))
+        return tuple(reversed(backwards))
 
 
 # Without the algorithm in a value, so that an entry goes with its algorithm.

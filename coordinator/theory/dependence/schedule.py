@@ -211,7 +211,7 @@ def _carried(column: dict[str, Indices], relays: NDArray[np.bool_]) -> Indices:
 
 def _keys(*tables: Sequence[Indices]) -> list[Indices]:
     """Return one number for each row of some tables with the same columns; rows with equal values have equal numbers."""
-    found = [np.zeros(len(table[0]), np.int64) for table in tables]
+    keys = [np.zeros(len(table[0]), np.int64) for table in tables]
     values = 1
     for columns in zip(*tables, strict=True):
         # Mixed radix, with one range of values for all tables, so that equal rows get equal numbers in each of them.
@@ -220,8 +220,8 @@ def _keys(*tables: Sequence[Indices]) -> list[Indices]:
         values *= span
         if values >= MOST_KEYS:
             raise InexactError("its ranks, trees and segments are too many to number")
-        found = [key * span + (column - low) for key, column in zip(found, columns, strict=True)]
-    return found
+        keys = [key * span + (column - low) for key, column in zip(keys, columns, strict=True)]
+    return keys
 
 
 # --- deliveries --------------------------------------------------------------------------------------------------------
@@ -229,22 +229,22 @@ def _keys(*tables: Sequence[Indices]) -> list[Indices]:
 
 @dataclass(frozen=True)
 class DueMessages:
-    """The messages of a schedule, by the copies of their pieces."""
+    """The messages of a schedule, by the copies of their segments."""
 
     copies: Groups
-    """By piece, the hops that bring a copy of it to a rank that it is meant for."""
-    pieces: Groups
-    """By message, its pieces, as indices into the results of `copies`."""
+    """By segment, the hops that bring a copy of it to a rank that it is meant for."""
+    segments: Groups
+    """By message, its segments, as indices into the results of `copies`."""
     receiver: Indices
-    """By message in the order of the results of `pieces`."""
+    """By message in the order of the results of `segments`."""
     owner: Indices
     """The owner of the message, as in `coordinator.results.deliveries`."""
     by_receiver: Groups
-    """By receiver, its messages, as indices into the results of `pieces`."""
+    """By receiver, its messages, as indices into the results of `segments`."""
     ranks: Indices
     """The receivers, in the order of the results of `by_receiver`."""
     votes: bool
-    """Whether every tree brings one copy of a piece at most, so that each copy is one vote."""
+    """Whether every tree brings one copy of a segment at most, so that each copy is one vote."""
 
 
 def due_messages(algorithm: Algorithm, schedule: Schedule) -> DueMessages:
@@ -264,13 +264,13 @@ def due_messages(algorithm: Algorithm, schedule: Schedule) -> DueMessages:
     receiver, owner = receiver[first], owner[first]
     message = segment[first] // algorithm.segments_per_message
     order, sizes = grouped([receiver, owner, message])
-    pieces = Groups(order, sizes)
-    first = order[(np.cumsum(sizes) - sizes)[pieces.order]]
+    segments = Groups(order, sizes)
+    first = order[(np.cumsum(sizes) - sizes)[segments.order]]
     receiver, owner = receiver[first], owner[first]
     order, sizes = grouped([receiver])
     by_receiver = Groups(order, sizes)
     ranks = receiver[order[(np.cumsum(sizes) - sizes)[by_receiver.order]]]
     named = (schedule.receiver, schedule.origin, schedule.target, schedule.segment, schedule.tree)
-    # If no two hops agree in receiver, piece and tree, every copy is one vote.
+    # If no two hops agree in receiver, segment and tree, every copy is one vote.
     [trees] = _keys([column[hops] for column in named])
-    return DueMessages(copies, pieces, receiver, owner, by_receiver, ranks, len(np.unique(trees)) == len(hops))
+    return DueMessages(copies, segments, receiver, owner, by_receiver, ranks, len(np.unique(trees)) == len(hops))

@@ -1,4 +1,4 @@
-"""A figure of a network: its definition, its computation, and the closed forms that the literature gives for it."""
+"""An invariant of a network: its definition, its computation, and the closed forms that the literature gives for it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ from emunode.topologies.all_pairs import NeighbourLists
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 
 LARGEST_NETWORK: Final = 1 << 12
-"""The largest network, in nodes, whose figures are computed; closed forms cover larger networks."""
+"""The largest network, in nodes, whose invariants are computed; closed forms cover larger networks."""
 QUICK_WORK: Final = 500_000
-"""The default limit of work for each figure: about half a second."""
+"""The default limit of work for each invariant: about half a second."""
 LONG_WORK: Final = 600_000_000
-"""The limit of work for each figure that is asked for by name: about ten minutes."""
+"""The limit of work for each invariant that is asked for by name: about ten minutes."""
 
 TRIED_SHARE: Final = 0.3
 """The share of the remaining budget spent on a search that is too long for the budget but may end early."""
@@ -29,7 +29,7 @@ InvariantValue = int | None | tuple[int, ...]
 
 
 class NotKnownError(Exception):
-    """A figure is not computed; the text gives the reason, and bounds if any are known."""
+    """An invariant is not computed; the text gives the reason, and bounds if any are known."""
 
 
 class OverBudgetError(NotKnownError):
@@ -37,9 +37,9 @@ class OverBudgetError(NotKnownError):
 
 
 class Budget:
-    """The work that one figure may take, in units of about a microsecond.
+    """The work that one invariant may take, in units of about a microsecond.
 
-    Work is counted, not timed, so that a command prints the same figures on every machine.
+    Work is counted, not timed, so that a command prints the same invariants on every machine.
     """
 
     def __init__(self, limit: float = QUICK_WORK) -> None:
@@ -70,8 +70,8 @@ class Budget:
         return part
 
 
-class FigureNetwork:
-    """A network as its figures see it: the neighbours of every rank as lists, as a table and as sets of bits."""
+class InvariantNetwork:
+    """A network as its invariants see it: the neighbours of every rank as lists, as a table and as sets of bits."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -138,34 +138,34 @@ class FigureNetwork:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """The value of a figure for a family, within its proved or confirmed range."""
+    """The value of an invariant for a family, within its proved or confirmed range."""
 
     family: type[Any]
     value: Callable[[Any, str], InvariantValue]
-    """From a network of the family and the parameter of the figure; None outside the range."""
+    """From a network of the family and the parameter of the invariant; None outside the range."""
     source: str
 
 
 class Invariant(ABC):
-    """One figure. Its parameter, if it has one, is a number or the name of a graph: g, r or H in the literature."""
+    """One invariant. Its parameter, if it has one, is a number or the name of a graph: g, r or H in the literature."""
 
     name: ClassVar[str]
     """The name on the command line, in JSON and, with spaces, in tables."""
     meaning: ClassVar[str]
     """The definition in one line."""
     parameter: ClassVar[str] = ""
-    """The letter of the parameter; empty for a figure without parameter."""
+    """The letter of the parameter; empty for an invariant without parameter."""
     usual: ClassVar[tuple[str, ...]] = ("",)
     """The parameters that are shown if none is asked for."""
     closed_forms: ClassVar[Sequence[ClosedForm]] = ()
 
     def check(self, topology: Topology, parameter: str) -> None:
-        """Raise ScenarioError (field `figure`) unless this is a parameter of the figure for this network."""
+        """Raise ScenarioError (field `figure`) unless this is a parameter of the invariant for this network."""
         if parameter:
             raise ScenarioError("figure", f"{self.name}:{parameter}", f"{self.name} has no parameter")
 
     @abstractmethod
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
         """Return the exact value; raises NotKnownError where it takes too much work."""
 
     def closed_form(self, topology: Topology, parameter: str) -> tuple[InvariantValue, str] | None:
@@ -178,14 +178,14 @@ class Invariant(ABC):
 
 
 @dataclass(frozen=True)
-class FigureValue:
-    """One figure of one network."""
+class InvariantResult:
+    """One invariant of one network."""
 
     title: str
     """The name as tables show it."""
     figure: str
     parameter: str
-    """The number or name that the figure is for, such as g; empty for a figure without parameter."""
+    """The number or name that the invariant is for, such as g; empty for an invariant without parameter."""
     value: InvariantValue
     """Exact. None where no set of nodes is as the definition wants it, and where `not_computed` gives a reason."""
     not_computed: str | None
@@ -211,8 +211,8 @@ class FigureValue:
         return {**values, "agrees": self.agrees}
 
 
-class NumberedFigure(Invariant):
-    """A figure whose parameter is a number."""
+class NumberedInvariant(Invariant):
+    """An invariant whose parameter is a number."""
 
     least: ClassVar[int] = 0
     most: ClassVar[int] = 99

@@ -4,8 +4,8 @@ from coordinator.theory.connectivity import vertex_connectivity
 from coordinator.theory.invariants.base import (
     Budget,
     ClosedForm,
-    FigureNetwork,
     Invariant,
+    InvariantNetwork,
     InvariantValue,
     NotKnownError,
     OverBudgetError,
@@ -27,18 +27,18 @@ class FaultDiameter(Invariant):
         ClosedForm(Hypercube, lambda cube, _: cube.n + 1 if cube.n >= 3 else None, "f = n-1: n+1 for n >= 3"),
     )
 
-    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> InvariantValue:
-        found: list[int] = []
+    def compute(self, network: InvariantNetwork, parameter: str, budget: Budget) -> InvariantValue:
+        diameters: list[int] = []
         try:
             for faults in range(kappa(network, budget)):
                 # Exactly f faults can leave a smaller diameter than fewer faults do; "at most f" takes the largest so
                 # far.
-                found.append(max([*found[-1:], self._diameter(network, faults, budget)]))
+                diameters.append(max([*diameters[-1:], self._diameter(network, faults, budget)]))
         except OverBudgetError as error:
-            raise partial(found, "f", 0, error) from None
-        return tuple(found)
+            raise partial(diameters, "f", 0, error) from None
+        return tuple(diameters)
 
-    def _diameter(self, network: FigureNetwork, faults: int, budget: Budget) -> int:
+    def _diameter(self, network: InvariantNetwork, faults: int, budget: Budget) -> int:
         """Return the largest distance after exactly this number of faults; no such set may disconnect the network."""
         order, farthest = network.order, 0
         sets = min(set_count(order, faults, with_first=False), MOST_SETS)
@@ -61,13 +61,13 @@ def _star(star: StarGraph) -> InvariantValue:
     return None if more is None else star.diameter + more
 
 
-def partial(found: list[int], letter: str, first: int, error: NotKnownError) -> OverBudgetError:
+def partial(values: list[int], letter: str, first: int, error: NotKnownError) -> OverBudgetError:
     """Return the error of an invariant with only its first values known."""
-    known = f"{' '.join(map(str, found))} for {letter} = {first}..{first + len(found) - 1}; " if found else ""
+    known = f"{' '.join(map(str, values))} for {letter} = {first}..{first + len(values) - 1}; " if values else ""
     return OverBudgetError(f"{known}{error}")
 
 
-def kappa(network: FigureNetwork, budget: Budget) -> int:
+def kappa(network: InvariantNetwork, budget: Budget) -> int:
     """Return the vertex connectivity; order - 1 for a complete network."""
     if network.complete:
         return network.order - 1
@@ -79,7 +79,7 @@ def kappa(network: FigureNetwork, budget: Budget) -> int:
     return int(network.keep("kappa", budget, compute))
 
 
-def pay_for_flow(network: FigureNetwork, budget: Budget) -> bool:
+def pay_for_flow(network: InvariantNetwork, budget: Budget) -> bool:
     """Spend the work of a flow; it is never cut short."""
     # A flow takes as many searches over the links as there are disjoint paths; most of them end early.
     budget.spend(0.1 * len(network.links) * network.table.shape[1])

@@ -163,10 +163,10 @@ class RecursiveDoubling(Algorithm):
         return ExchangeRule(self, view)
 
     def claims(self) -> list[Claim]:
-        spec, pieces = self.spec, self.spec.messages * self.segments_per_message
+        spec, segments = self.spec, self.spec.messages * self.segments_per_message
         steps = self.bits + 2 * self.before
         source = f"{self.citation}: floor(log2 p) steps, and two more if p is not a power of two"
-        hops = ((self.bits << self.bits) + 2 * self.pairs) * pieces
+        hops = ((self.bits << self.bits) + 2 * self.pairs) * segments
         claims = [
             Claim("steps", steps, "==", source),
             Claim("segments", hops, "==", f"{self.citation}: p' log2 p' whole messages, and two for each pair"),

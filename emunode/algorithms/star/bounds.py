@@ -73,10 +73,10 @@ def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[C
         formula += " + D_n - 1"
     copied = ", M counts all copies" if spec.redundancy > 1 else ""
     # Every message has one segment at least, and whatever is cut further has more to move.
-    pieces = copies // (spec.messages * spec.redundancy)
+    segments = copies // (spec.messages * spec.redundancy)
     return [
-        lower_bound("steps", steps, f"{cited}: lower bound {formula}{copied}", one_segment(pieces)),
-        lower_bound("segments", hops, f"{cited}: lower bound {moved}{copied}", cut_into(pieces)),
+        lower_bound("steps", steps, f"{cited}: lower bound {formula}{copied}", one_segment(segments)),
+        lower_bound("segments", hops, f"{cited}: lower bound {moved}{copied}", cut_into(segments)),
     ]
 
 

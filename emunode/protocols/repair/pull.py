@@ -59,7 +59,7 @@ A reliable link would take them for copies of earlier requests, whose answers ma
 """
 
 
-def piece_of(request: Segment) -> TreeSegment:
+def tree_segment_of(request: Segment) -> TreeSegment:
     """Return what a request asks for."""
     return control_value(request) & ~LAST_ROUND, request[3]
 
@@ -104,17 +104,17 @@ class Search:
 class Awaited:
     """The segments that are to arrive on one tree, in order; `deadline` is the time when the next one is missed."""
 
-    __slots__ = ("_deadlines", "deadline", "piece")
+    __slots__ = ("_deadlines", "deadline", "tree_segment")
 
     def __init__(self, deadlines: Iterator[tuple[int, TreeSegment]]) -> None:
         self._deadlines = deadlines
         self.deadline: int | None = None
-        self.piece: TreeSegment = (-1, -1)
+        self.tree_segment: TreeSegment = (-1, -1)
         self.advance()
 
     def advance(self) -> None:
         """Continue with the next segment."""
-        self.deadline, self.piece = next(self._deadlines, (None, self.piece))
+        self.deadline, self.tree_segment = next(self._deadlines, (None, self.tree_segment))
 
 
 class PullLayer(Protocol):
@@ -172,33 +172,33 @@ class PullLayer(Protocol):
             # Altered control segments have no kind: a request that cannot be read is not answered, and the asker goes
             # on to its next port.
             if kind is ControlKind.REQUEST:
-                self._asked(port, piece_of(segment))
+                self._asked(port, tree_segment_of(segment))
             if is_control(segment):
                 continue
-            piece = segment[2], segment[3]
+            tree_segment = segment[2], segment[3]
             # A copy, or a message that came back to its source: neither is news for the rule.
-            if piece in self._held or not self._relative:
+            if tree_segment in self._held or not self._relative:
                 continue
-            self._held[piece] = segment
-            self._end_search(piece)
+            self._held[tree_segment] = segment
+            self._end_search(tree_segment)
             passed.append(segment)
-            for asker in self._askers.pop(piece, ()):
+            for asker in self._askers.pop(tree_segment, ()):
                 self._pass(asker, segment)
         # Deadlines of segments that came early have to go too, or `alarm` would wake the node for nothing.
         for each in self._awaited:
-            while each.deadline is not None and each.piece in self._held:
+            while each.deadline is not None and each.tree_segment in self._held:
                 each.advance()
         return tuple(passed)
 
     def suspects(self, now: int, port: Port, suspected: bool) -> None:
         """Ask a skipped port once it works again."""
-        for piece, search in self._searches.items():
+        for tree_segment, search in self._searches.items():
             if not suspected and port in search.skipped:
                 search.skipped.remove(port)
                 search.ports.append(port)
                 # A search is idle once every port was asked. One whose request waits to leave is not: `sent` sets its
                 # next time.
-                if search.due is None and not self._waiting(piece):
+                if search.due is None and not self._waiting(tree_segment):
                     search.due = now
 
     def wake(self, now: int) -> None:
@@ -206,8 +206,8 @@ class PullLayer(Protocol):
         for each in self._awaited:
             while each.deadline is not None and each.deadline <= now:
                 # A segment that came before an earlier one of its tree is not missing.
-                if each.piece not in self._held:
-                    self._searches[each.piece] = Search(self._ports(each.piece[0]), now)
+                if each.tree_segment not in self._held:
+                    self._searches[each.tree_segment] = Search(self._ports(each.tree_segment[0]), now)
                 each.advance()
         # Read once for all searches of this time: no search can change it.
         live = self._view.live_ports
@@ -250,29 +250,29 @@ class PullLayer(Protocol):
             self._passing.remove((port, segment))
             return
         self._requests.remove((port, segment))
-        self._searches[piece_of(segment)].due = now + period(self._timing)
+        self._searches[tree_segment_of(segment)].due = now + period(self._timing)
 
-    def _waiting(self, piece: TreeSegment) -> bool:
+    def _waiting(self, tree_segment: TreeSegment) -> bool:
         """Return whether a request for a segment has not left yet."""
-        return any(piece_of(request) == piece for _, request in self._requests)
+        return any(tree_segment_of(request) == tree_segment for _, request in self._requests)
 
-    def _end_search(self, piece: TreeSegment) -> None:
+    def _end_search(self, tree_segment: TreeSegment) -> None:
         """Stop asking for a segment that has arrived."""
-        if self._searches.pop(piece, None) is not None:
+        if self._searches.pop(tree_segment, None) is not None:
             # A request that has not left yet would only fetch another copy.
-            self._requests = [each for each in self._requests if piece_of(each[1]) != piece]
+            self._requests = [each for each in self._requests if tree_segment_of(each[1]) != tree_segment]
 
-    def _asked(self, port: Port, piece: TreeSegment) -> None:
+    def _asked(self, port: Port, tree_segment: TreeSegment) -> None:
         """Answer a request: at once, or when the segment has arrived."""
         if not self._relative:
             # A source has its messages even if it has just recovered.
-            me, (tree, number) = self._source, piece
+            me, (tree, number) = self._source, tree_segment
             # Made again from the seed, because a node that has recovered holds nothing.
             payload = self._algorithm.payloads.segment(me, ALL_RANKS, number)
             self._pass(port, (me, ALL_RANKS, tree, number, payload))
-        elif piece in self._held:
-            self._pass(port, self._held[piece])
-        elif port not in (askers := self._askers.setdefault(piece, [])):
+        elif tree_segment in self._held:
+            self._pass(port, self._held[tree_segment])
+        elif port not in (askers := self._askers.setdefault(tree_segment, [])):
             askers.append(port)
 
     def _pass(self, port: Port, segment: Segment) -> None:

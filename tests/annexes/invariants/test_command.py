@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.annexes.invariants.registry import FIGURES
+from coordinator.annexes.invariants.registry import INVARIANTS
 from coordinator.cli.invoke import main
 from coordinator.theory.graph_properties import NAMES
 from emunode.topologies.registry import parse_topology
@@ -133,7 +133,7 @@ def test_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (diagnosability["value"], diagnosability["closed_form"], diagnosability["agrees"]) == (2, None, None)
     assert [found[name] for name in ("topology", "order", "links", "diameter")] == ["hypercube:3", 8, 12, 3]
     usual = {each["figure"]: each for each in data(capsys, "ej:1+2")["figures"]}
-    assert usual.keys() == FIGURES.keys()
+    assert usual.keys() == INVARIANTS.keys()
     assert all(each["not_computed"] is None for each in usual.values())
     assert usual["extra_connectivity"]["value"] is None
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from coordinator.annexes.invariants.conditional import _apart
 from coordinator.annexes.invariants.diagnosability import PairSearch
 from coordinator.annexes.invariants.evaluate import evaluate
-from coordinator.annexes.invariants.registry import FIGURES
+from coordinator.annexes.invariants.registry import INVARIANTS
 from coordinator.annexes.invariants.separations import disconnecting, separations
 from coordinator.annexes.invariants.survival import _bell_number, reliability
 from coordinator.annexes.invariants.wide_diameter import DisjointPaths
@@ -25,8 +25,8 @@ from coordinator.scenario.network_files import from_networkx
 from coordinator.theory.invariants.base import (
     QUICK_WORK,
     Budget,
-    FigureNetwork,
-    FigureValue,
+    InvariantNetwork,
+    InvariantResult,
     InvariantValue,
     OverBudgetError,
 )
@@ -58,7 +58,7 @@ def cases(pairs: Iterable[tuple[Any, tuple[str, str]]]) -> list[ParameterSet]:
     ]
 
 
-def figure(network: str, name: str, work: float = 1e9) -> FigureValue:
+def figure(network: str, name: str, work: float = 1e9) -> InvariantResult:
     """Return one figure of a network by name."""
     (found,) = evaluate(parse_topology(network), [name], work)
     return found
@@ -83,7 +83,7 @@ def test_known_values(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", ["hypercube:3", "ej:1+2", "hypercube:4", "ej:2+3", "star:4", "hypercube:5"])
 def test_what_node_faults_leave(name: str) -> None:
-    network = FigureNetwork(parse_topology(name))
+    network = InvariantNetwork(parse_topology(name))
     for row in golden_rows("figures", "node_faults"):
         failed, connected = int(row["failed_nodes"]), int(row["sets_rest_connected"])
         if row["network"] != name:
@@ -96,13 +96,13 @@ def test_what_node_faults_leave(name: str) -> None:
 
 @pytest.mark.slow
 def test_all_of_what_node_faults_leave() -> None:
-    network = FigureNetwork(parse_topology("star:4"))
+    network = InvariantNetwork(parse_topology("star:4"))
     for row in golden_rows("figures", "node_faults"):
         if row["network"] == "star:4":
             _require_row(network, row)
 
 
-def _require_row(network: FigureNetwork, row: dict[str, str]) -> None:
+def _require_row(network: InvariantNetwork, row: dict[str, str]) -> None:
     found = separations(network, int(row["failed_nodes"]), Budget(1e9))
     assert (found.sets, found.connected) == (int(row["sets"]), int(row["sets_rest_connected"]))
     assert found.most_components == int(row["most_components"])
@@ -143,12 +143,12 @@ def small_graphs(draw: st.DrawFn, most: int = 7) -> Any:
     return graph
 
 
-def network_of(graph: Any) -> FigureNetwork:
-    return FigureNetwork(from_networkx(graph, "net"))
+def network_of(graph: Any) -> InvariantNetwork:
+    return InvariantNetwork(from_networkx(graph, "net"))
 
 
 def compute(graph: Any, name: str, parameter: str = "") -> InvariantValue:
-    return FIGURES[name].compute(network_of(graph), parameter, Budget(1e9))
+    return INVARIANTS[name].compute(network_of(graph), parameter, Budget(1e9))
 
 
 def subsets(items: Sequence[Any], most: int | None = None) -> Iterator[tuple[Any, ...]]:
@@ -324,8 +324,8 @@ def test_large_degrees_and_long_paths_exceed_no_depth() -> None:
     hub = from_networkx(networkx.star_graph(1_100), relabel=True)
     assert next(evaluate(hub, ["diagnosability:pmc"], 10_000)).not_computed == "it takes more than 10,000 units of work"
     # The faulty hub is confused with no fault: every leaf, as a tester, compares no two nodes.
-    assert PairSearch(FigureNetwork(hub), 1, Budget(1e6), compares=True, conditional=False).exists()
-    path = FigureNetwork(from_networkx(networkx.path_graph(1_100), relabel=True))
+    assert PairSearch(InvariantNetwork(hub), 1, Budget(1e6), compares=True, conditional=False).exists()
+    path = InvariantNetwork(from_networkx(networkx.path_graph(1_100), relabel=True))
     paths = DisjointPaths(path, 0, 1_099, Budget(1e6))
     assert paths.exist(1, 1_099)
     assert not paths.exist(1, 1_098)
@@ -342,7 +342,7 @@ def test_structures_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_work_that_was_not_enough_once_is_not_done_again() -> None:
-    network, tried = FigureNetwork(parse_topology("star:4")), []
+    network, tried = InvariantNetwork(parse_topology("star:4")), []
 
     def compute() -> int:
         tried.append(budget.limit)
@@ -380,11 +380,11 @@ def test_what_is_known_of_a_figure_that_is_not_computed() -> None:
     )
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", INVARIANTS)
 def test_every_figure_keeps_to_its_budget(name: str) -> None:
-    for parameter in FIGURES[name].usual:
+    for parameter in INVARIANTS[name].usual:
         with pytest.raises(OverBudgetError):
-            FIGURES[name].compute(FigureNetwork(parse_topology("star:4")), parameter, Budget(0.1))
+            INVARIANTS[name].compute(InvariantNetwork(parse_topology("star:4")), parameter, Budget(0.1))
 
 
 def test_closed_forms_end_where_they_are_wrong() -> None:
@@ -508,7 +508,7 @@ def test_work_is_counted_where_it_is_done(name: str) -> None:
 
 
 def test_pairs_of_sets_are_charged_before_they_are_compared() -> None:
-    network = FigureNetwork(parse_topology("slimfly:7"))
+    network = InvariantNetwork(parse_topology("slimfly:7"))
     compared = 0
 
     class Ends(list[int]):

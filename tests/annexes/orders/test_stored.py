@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator.annexes.orders.every_order import every_order
-from coordinator.annexes.orders.stored import MOST_PIECES, read_order, write_order
+from coordinator.annexes.orders.stored import MOST_COPIES, read_order, write_order
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.host.placement import Placement
@@ -57,12 +57,14 @@ def test_a_malformed_file_is_refused(name: str, value: Any, reason: str, written
 
 def test_too_many_pieces_are_refused(written: Path) -> None:
     values = json.loads(written.read_text())
-    values["scenario"]["messages"] = MOST_PIECES // 4
+    values["scenario"]["messages"] = MOST_COPIES // 4
     written.write_text(json.dumps(values))
-    assert read_order(written)[0].messages == MOST_PIECES // 4
+    assert read_order(written)[0].messages == MOST_COPIES // 4
     values["scenario"]["messages"] += 1
     written.write_text(json.dumps(values))
-    with pytest.raises(ScenarioError, match="asks for 1004 pieces; an order of events with at most 1000 is run"):
+    with pytest.raises(
+        ScenarioError, match="asks for 1004 copies of segments; an order of events with at most 1000 is run"
+    ):
         read_order(written)
 
 
@@ -70,7 +72,7 @@ def test_an_order_that_is_not_read_is_not_written(written: Path, monkeypatch: py
     scenario, _ = read_order(written)
     found = every_order(Case(scenario.model_dump(exclude_defaults=True)).plan, placement=Placement(4, 1))
     for most, is_written in ((3, False), (4, True)):
-        monkeypatch.setattr("coordinator.annexes.orders.stored.MOST_PIECES", most)
+        monkeypatch.setattr("coordinator.annexes.orders.stored.MOST_COPIES", most)
         assert write_order(found, scenario, written) is is_written
 
 

@@ -13,8 +13,11 @@ from tests.helpers.scenarios import Case
         ("hypercube:19 broadcast flood", "a network of 524288 nodes; at most 500000 are read"),
         ("complete:9000 broadcast flood", "a network of 80991000 link ends; at most 20000000 are read"),
         ("jellyfish:4096,32,1 broadcast flood", "a search of 536870912 steps for the diameter of the network"),
-        (f"star:3 broadcast flood messages={MOST_MESSAGES // 6 // 4 + 1} segments=4", "20000016 pieces are due"),
-        ("hypercube:13 alltoall edt", "67108864 pieces are due"),
+        (
+            f"star:3 broadcast flood messages={MOST_MESSAGES // 6 // 4 + 1} segments=4",
+            "20000016 copies of segments are due",
+        ),
+        ("hypercube:13 alltoall edt", "67108864 copies of segments are due"),
     ],
 )
 def test_what_is_too_much_is_named(given: str, reason: str) -> None:

@@ -53,9 +53,9 @@ def sets_of(plan: Plan, size: int) -> Iterator[tuple[Rank, ...]]:
 def broken_copies(plan: Plan, byzantine: Collection[Rank]) -> Iterator[tuple[int, int]]:
     """Yield (m, x) of every healthy receiver: m of its x paths have a byzantine node."""
     paths = paths_of(plan.algorithm)
-    for message, pieces in paths.segments.items():
+    for message, segments in paths.segments.items():
         if message.receiver not in byzantine:
-            copies = paths.copies(pieces[0], message.receiver).values()
+            copies = paths.copies(segments[0], message.receiver).values()
             yield sum(any(hop.sender in byzantine for hop in path) for path in copies), len(copies)
 
 
