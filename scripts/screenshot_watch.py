@@ -19,6 +19,7 @@ from PIL import Image
 import coordinator as tb
 from tests.helpers.browser import Browser, find_chromium
 
+WINDOW: Final = 1280, 720
 WIDTH: Final = 800
 """Of the moving picture, in pixels."""
 COLOURS: Final = 64
@@ -113,7 +114,7 @@ def stepped(page: Browser, step: int) -> None:
 
 
 @contextmanager
-def watched(run: Callable[[Callable[[str], None]], object], width: int, height: int) -> Iterator[Browser]:
+def watched(run: Callable[[Callable[[str], None]], object]) -> Iterator[Browser]:
     """Show a watched run in a browser; `run` starts it in another thread, and it ends with the context."""
     program = find_chromium()
     if program is None:
@@ -129,19 +130,18 @@ def watched(run: Callable[[Callable[[str], None]], object], width: int, height: 
     thread.start()
     if not ready.wait(60):
         raise SystemExit("the run has no page")
-    with Browser(program, width=width, height=height) as page:
-        page.resize(width, height)
+    with Browser(program, width=WINDOW[0], height=WINDOW[1]) as page:
+        page.resize(*WINDOW)
         page.open(addresses[0])
         page.wait_until("!document.getElementById('step').disabled")
         yield page
-        if page.evaluate("!document.getElementById('end').disabled"):
-            page.click("#end")
+        page.click("#close" if page.evaluate("document.getElementById('end').hidden") else "#end")
         thread.join(60)
 
 
 def moving(path: Path) -> None:
     """Step twice, crash a node that other nodes depend on, see the prediction change, and step to the verdict."""
-    with watched(lambda show: tb.watch("star:4", "broadcast", "greedy-tree", show=show), 1120, 960) as page:
+    with watched(lambda show: tb.watch("star:4", "broadcast", "greedy-tree", show=show)) as page:
         page.evaluate(CURSOR)
         story = Story(page)
         story.picture(PAUSE)
@@ -177,9 +177,7 @@ PLACE: Final = """(async () => {
 
 def still(path: Path) -> None:
     """Crash node 3421 in step 3 of a broadcast over three trees, and draw the page after step 5."""
-    with watched(
-        lambda show: tb.watch("star:4", "broadcast", "edt", redundancy=3, messages=5, show=show), 1240, 1290
-    ) as page:
+    with watched(lambda show: tb.watch("star:4", "broadcast", "edt", redundancy=3, messages=5, show=show)) as page:
         for step in range(1, 6):
             if step == 3:
                 page.evaluate("document.getElementById('label').value = '3421'")
@@ -189,7 +187,8 @@ def still(path: Path) -> None:
                 page.wait_until("document.getElementById('faults').textContent.includes('3421')")
             page.click("#step")
             stepped(page, step)
-        page.wait_until("!document.getElementById('claims').rows[0].cells[2].textContent.includes('\\u2013')")
+        page.wait_until("document.getElementById('measured-title').textContent === 'after step 5'")
+        page.wait_until("!('moving' in document.getElementById('map').dataset)")
         write_still(page, path)
 
 
@@ -198,8 +197,6 @@ def forged(path: Path) -> None:
     faults = ["collude:21345", "collude:32145"]
     with watched(
         lambda show: tb.watch("star:5", "broadcast", "edt", redundancy=3, source="12345", faults=faults, show=show),
-        1240,
-        1150,
     ) as page:
         page.evaluate("document.getElementById('rate').value = '0'")
         page.click("#run")

@@ -17,11 +17,14 @@ export function legend(map, picture) {
   if (picture.root !== null) add(picture.giving ? "target" : "source", disc(colours.ink, { r: 6 }), svgElement("circle", { r: 9, fill: "none", stroke: colours.ink, "stroke-width": 2 }));
   if (scene.votes) {
     const words = { open: "the vote is open", right: "right value", split: "no majority", wrong: "wrong value" };
+    if (seen.votes.has(undefined)) add("nothing yet", disc(colours.paper));
     for (const [name, state] of Object.entries(VOTE)) if (seen.votes.has(state)) add(words[name], disc(map.voteColours[state]));
   } else {
     if (seen.nothing) add("nothing yet", disc(colours.paper));
     if (seen.steps.length) entries.push(ramp(seen.steps, map, verb));
-    if (seen.part) add(picture.pies ? "the share that a node has" : "pale: not all yet", disc(colours.paper), svgElement("path", { d: "M0 0V-8A8 8 0 0 1 8 0z", fill: map.stepColour(scene.step) }));
+    const shade = map.stepColour(scene.step);
+    if (seen.part && picture.pies) add("the share that a node has", disc(colours.paper), svgElement("path", { d: "M0 0V-8A8 8 0 0 1 8 0z", fill: shade }));
+    else if (seen.part) add("pale: not all yet", disc(shade, { "fill-opacity": 0.5 }));
   }
   const { crash, hang, other } = seen.broken;
   if (crash) add("crashed", shape("M-7-7L7 7M7-7L-7 7", colours.red));
@@ -41,7 +44,7 @@ function seenOn({ scene }, picture) {
   const { state, frame, broken } = scene, votes = new Set(), steps = new Set();
   let nothing = false, part = false;
   for (let rank = 0; rank < picture.order; rank++) {
-    if (rank === picture.root) continue;
+    if (rank === picture.root || !["crash", "hang", undefined].includes(broken.nodes.get(rank))) continue;
     if (scene.votes) votes.add(scene.votes(rank));
     else if (!state.gained[rank]) nothing = true;
     else {

@@ -31,6 +31,7 @@ def test_a_quiet_run_shows_its_result_alone(call: Call) -> None:
         ("--metrics 127.0.0.1:70000", "expected a port from 0 to 65535"),
         ("--watch-port 70000 --watch", "invalid watch_port '70000'"),
         ("--watch-timeout 5s", "watch"),
+        ("--no-open", "invalid no_open True: only a run with --watch"),
     ],
 )
 def test_flags_without_use_are_refused(call: Call, tmp_path: Path, flags: str, message: str) -> None:

@@ -146,3 +146,24 @@ def test_when_it_is_shown(
     assert [observer.counters.packets > 0 for observer in shown] == [True] * viewed
     if flag == "--quiet":
         assert ended.err == ""
+
+
+@pytest.mark.parametrize("more", [[], ["--no-open"]], ids=["opened", "not opened"])
+def test_a_terminal_with_a_display_opens_the_page_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >{tmp_path}/opened.part\nmv {tmp_path}/opened.part {tmp_path}/opened\n')
+    browser.chmod(0o700)
+    monkeypatch.setenv("BROWSER", str(browser))
+    status, _, shown = on_a_terminal(tmp_path, "--watch", "--watch-timeout", "2s", *more)
+    assert status == 3
+    printed = re.search(r"watch it at (http://127.0.0.1:\d+/#)(\S+)", shown)
+    assert printed
+    if more:
+        assert not (tmp_path / "opened").exists()
+        return
+    opened = (tmp_path / "opened").read_text().strip()
+    # Not the token itself: every user can read the command line of the browser.
+    assert opened.startswith(f"{printed[1]}once-")
+    assert printed[2] not in opened
