@@ -23,19 +23,19 @@ from tests.helpers.command_line import ROOT
 
 LIMITS: Final = {
     # Words before flags, suggestions, one bar, heads, trees of a file; the live page sees arrivals, goes on after the end.
-    "core": 350_228,
-    "annexes": 174_647,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
+    "core": 350_515,
+    "annexes": 174_670,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
     # Rows of new annexes, losses by structure as a second oracle, an example of every public name, titles, search, records.
-    "tests": 358_288,
-    "scripts": 43_122,  # the site begins with the README
+    "tests": 358_292,
+    "scripts": 43_726,  # the site begins with the README
     "modules of the core": 490,
     "late imports": 30,
     "longest function of the command line": 40,
     "members of Algorithm": 40,
     "hooks of Feature": 16,
     "fields of Scenario": 48,
-    "annex lesson": 1_547,
-    "tests of the annex lesson": 2_575,
+    "annex lesson": 1_602,
+    "tests of the annex lesson": 2_586,
 }
 """The most of each; annexes that 0.3.0 does not have, and their tests, have rows of their own.
 

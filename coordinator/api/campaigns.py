@@ -355,15 +355,17 @@ class Campaign(Judged):
 
     @property
     def engines(self) -> str:
-        """The engines that ran the trials, and the number of exact trials that were run again with the same results."""
+        """What was computed exactly, and how many trials were repeated with messages."""
         exact = [row for row in self.rows if row["engine"] == "exact"]
         if not exact:
             return "messages"
         again, sockets = len(self._repeated(self._findings)), len(self._repeated(self.store.sockets))
-        words = f"exact for {len(exact)} of {len(self.rows)} rows" if len(exact) < len(self.rows) else "exact"
+        rows = f"{len(exact)} of {len(self.rows)}" if len(exact) < len(self.rows) else "all"
+        words = f"{rows} rows are computed exactly"
         if not again and not sockets:
             return words
-        return f"{words}; {again:,} of its trials run again with messages, {sockets} over TCP: all agree"
+        over_tcp = f", {sockets} of them over TCP," if sockets else ""
+        return f"{words}; {again:,} trials repeated with messages{over_tcp} agree"
 
     def _repeated(self, keys: Iterable[Key]) -> list[Key]:
         return [key for key in keys if self._grid.exact(key.point, key.variant)]

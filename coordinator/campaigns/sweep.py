@@ -216,7 +216,7 @@ class Sweep(Judged):
 
     def report(self, path: Path | str | None = None) -> Page:
         """Return the page of the sweep (a notebook shows it); with `path`, it is also written to that file."""
-        facts = {"runs": len(self.rows), "complete": "yes" if self.finished else "no, interrupted"}
+        facts = plural(len(self.rows), "run") + ("" if self.finished else "; interrupted, so rows are missing")
         page = Page(sweep_report.page(self.title, self.metric, facts, self.rows, self.left_out), self.title)
         if path is not None:
             page.save(path)

@@ -136,7 +136,7 @@ def _publications(claims: Sequence[Mapping[str, object]]) -> Mapping[str, Sequen
     return groups
 
 
-JUDGED = ("measured", "to bound", "verdict")
+JUDGED = ("measured", "times the bound", "verdict")
 
 
 def _judgement(claim: Mapping[str, object]) -> tuple[str, str, str]:

@@ -145,7 +145,7 @@ def _show(result: Sweep, out: Path | None) -> None:
     # Fold trees are single words, and longer than a column; they follow the table.
     columns.pop("difference", None)
     table = [{heading: row.get(name) for name, heading in columns.items()} for row in result.rows]
-    # The name of a network tells its nodes, and `to bound` compares with the bound; files and JSON have every column.
+    # The name of a network tells its nodes, and `times the bound` compares with the bound; files and JSON have every column.
     render.show_rows(result.title, table, optional=[columns[name] for name in ("nodes", "bound") if name in columns])
     for line in result.different_bits:
         say(line)

@@ -4,7 +4,7 @@ A script draws the curves again so that a reader can look closer; without it, an
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
@@ -249,12 +249,13 @@ def page(
     drawn = [*charts.values(), *below.values()]
     columns = _columns(rows)
     numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in columns]
-    names = [column.replace("_", " ") for column in columns]
+    names = [NAMES.get(column, column.replace("_", " ")) for column in columns]
     shown = [[_cell(row, *cell) for cell in zip(columns, names, numeric, strict=True)] for row in rows]
     return template(FOLDER / "campaign.html.jinja").render(
         title=title,
         heading=typeset(title),
-        facts="; ".join(f"{key}: {show(value)}" for key, value in facts.items()),
+        facts=_facts(facts, set(facts) - FOLDED),
+        folded=_facts(facts, FOLDED),
         charts=[(at, Markup(figure.svg), figure.note) for at, figure in enumerate(charts.values())],
         losses=[(at, Markup(figure.svg), figure.note) for at, figure in enumerate(below.values(), len(charts))],
         data=script_json([_rounded(figure.data) for figure in drawn]),
@@ -264,7 +265,7 @@ def page(
         searches=list(searches),
         js=Markup((FOLDER / "campaign.js").read_text()),
         columns=list(zip([*names, "verdict"], [*numeric, False], strict=True)) if rows else [],
-        meanings=[(name.replace("_", " "), MEANINGS[name]) for name in MEANINGS if name in columns],
+        meanings=[(NAMES.get(name, name.replace("_", " ")), MEANINGS[name]) for name in MEANINGS if name in columns],
         rows=[[*cells, _verdict(row)] for cells, row in zip(shown, rows, strict=True)],
         css=Markup(theme.CHART_CSS + theme.RESPONSIVE_CSS + (FOLDER / "page.css").read_text()),
         colours=Markup(theme.colour_variables()),
@@ -280,6 +281,14 @@ def _rounded(value: object) -> object:
     return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+FOLDED = {"clock", "driver", "seed", "fault knowledge", "engine", "grid"}
+"""Facts that the head of the page folds."""
+
+
+def _facts(facts: Mapping[str, object], names: Collection[str]) -> str:
+    return "; ".join(f"{key}: {show(value)}" for key, value in facts.items() if key in names)
+
+
 LONG = {column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)}
 """Columns that take a full line on small screens."""
 COUNTED = ("undecided", "violated", "finding")
@@ -293,8 +302,10 @@ TABLE_ONLY = (
 """Columns that are in `table.csv` only: with them the page would be wider than a screen."""
 
 
+NAMES = {"again": "rerun"}
+"""Names of columns on the page, where the one of the file is short."""
 MEANINGS = {
-    "again": "trials that were evaluated exactly and then run with messages too, with the same results.",
+    "again": "trials that were computed exactly, and run with messages as a check.",
     "promised": "1 where the algorithm claims to tolerate that many faults.",
     "guaranteed_theory": "the predicted share of trials where every healthy node receives everything.",
 }

@@ -69,10 +69,14 @@ def _effects(fault: Mapping[str, Any], data: RunData, planned: PacketSource, sen
     seen, unsent, cut = fault["seen"], _unsent(fault, planned, sent), _nodes_cut_off(fault, data)
     words = [] if seen is None else [f"first effect in step {show(seen)}"]
     if unsent:
-        words.append(f"{plural(unsent, 'packet')} not sent that {'is' if unsent == 1 else 'are'} without faults")
+        words.append(f"{plural(unsent, 'packet')} {'was' if unsent == 1 else 'were'} never sent")
     if cut:
-        words.append(f"{unserved_words(data.summary)} {plural(cut, 'node')}")
-    return words or ["no effect observed"]
+        words.append(f"{plural(cut, 'node')} {unserved_words(data.summary)}")
+    if words:
+        return words
+    if "sender" in fault:
+        return ["it touched no packet"]
+    return ["no effect observed" if planned() is None else "the node had nothing left to send"]
 
 
 def _nodes_cut_off(fault: Mapping[str, Any], data: RunData) -> int:

@@ -1,6 +1,6 @@
 """A sweep as a chart and as a page: a metric over the sizes of networks, beside its lower bound."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
@@ -16,7 +16,7 @@ LOGARITHMIC = 50
 """From this ratio of the largest to the smallest value on, an axis is logarithmic."""
 COLUMNS = {
     "topology": "network", "nodes": "nodes", "algorithm": "algorithm", "measured": "measured", "predicted": "predicted",
-    "bound": "lower bound", "ratio": "to bound", "verdict": "verdict", "bottleneck": "bottleneck",
+    "bound": "lower bound", "ratio": "times the bound", "verdict": "verdict", "bottleneck": "bottleneck",
 }  # fmt: skip
 """The columns that people see, with their headings."""
 FURTHER_COLUMNS = {
@@ -76,7 +76,7 @@ def _by_setting(title: str, metric: str, rows: Sequence[Row], name: str) -> Char
 
 
 def _lines(rows: Sequence[Row], x: str) -> dict[str, Points]:
-    """Return the series by name. Algorithms of a family that have the same bounds share one line for them."""
+    """Return the series by name. Algorithms of a family with the same values, or the same bounds, share a line."""
     forms = list(dict.fromkeys(str(row["form"]) for row in rows))
     lines: dict[str, Points] = {}
     bounds: dict[str, Points] = {}
@@ -84,11 +84,13 @@ def _lines(rows: Sequence[Row], x: str) -> dict[str, Points]:
         prefix = f"{form} " if len(forms) > 1 else ""
         here = [row for row in rows if row["form"] == form]
         found: dict[tuple[tuple[float, float], ...], list[str]] = {}
+        measured: dict[tuple[tuple[float, float], ...], list[str]] = {}
         for algorithm in dict.fromkeys(str(row["algorithm"]) for row in here):
             own = sorted((row for row in here if row["algorithm"] == algorithm), key=lambda row: _number(row[x]))
-            lines[prefix + algorithm] = [(_number(row[x]), _number(row["measured"])) for row in own]
+            measured.setdefault(tuple((_number(row[x]), _number(row["measured"])) for row in own), []).append(algorithm)
             known = tuple((_number(row[x]), _number(row["bound"])) for row in own if row["bound"] is not None)
             found.setdefault(known, []).append(algorithm)
+        lines |= {prefix + ", ".join(algorithms): points for points, algorithms in measured.items()}
         for points, algorithms in found.items():
             whose = "" if len(found) == 1 else f" of {', '.join(algorithms)}"
             if points:
@@ -101,17 +103,20 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def page(title: str, metric: str, facts: Mapping[str, object], rows: Sequence[Row], left_out: Sequence[str]) -> str:
+def page(title: str, metric: str, facts: str, rows: Sequence[Row], left_out: Sequence[str]) -> str:
     """Render the sweep as one self-contained page."""
-    shown = columns_of(rows)
+    shown, bottlenecks = columns_of(rows), {row["bottleneck"] for row in rows}
+    if len(bottlenecks) == 1:
+        del shown["bottleneck"]  # said once, below the table
     numeric = [all(isinstance(row.get(column), int | float | None) for row in rows) for column in shown]
     return template(FOLDER / "sweep.html.jinja").render(
         title=title,
         heading=typeset(title),
-        facts="; ".join(f"{key}: {show(value)}" for key, value in facts.items()),
-        chart=Markup(_curves(title, metric, rows).svg) if rows else None,
+        facts=facts,
+        chart=Markup(_curves("Measured, by size, beside the lower bound", metric, rows).svg) if rows else None,
         columns=list(zip(shown.values(), numeric, strict=True)),
         rows=[[_cell(row.get(column), number) for column, number in zip(shown, numeric, strict=True)] for row in rows],
+        bottleneck=bottlenecks.pop() if len(bottlenecks) == 1 else None,
         left_out=left_out,
         css=Markup(theme.CHART_CSS + (FOLDER / "page.css").read_text()),
         colours=Markup(theme.colour_variables()),

@@ -65,7 +65,8 @@ def tree_colours() -> str:
         colour = f"var(--{TREE_COLOURS[at % len(TREE_COLOURS)]})"
         dashes = "" if at < len(TREE_COLOURS) else ";stroke-dasharray:6 4"
         rules.append(f"#overlay .tree{at},.levels .tree{at},.chart .tree{at}{{stroke:{colour}{dashes}}}")
-        rules.append(f".swatch.tree{at}{{background:{colour}}}")
+        filled = f"repeating-linear-gradient(90deg,{colour} 0 4px,transparent 4px 6px)" if dashes else colour
+        rules.append(f".swatch.tree{at}{{background:{filled}}}")
     return "\n".join(rules) + "\n"
 
 

@@ -36,11 +36,15 @@ LONGEST_COMMAND = 100_000
 
 
 def run_command(scenario: Scenario) -> str:
-    """Write `coordinator run` with a flag for every field that differs from its default.
+    """Write `coordinator run` with the words of a scenario, and a flag for every other field that differs from its default.
 
     Relative file names are relative to the folder where the scenario was read.
     """
-    return shlex.join(["coordinator", "run", *scenario_flags(scenario)]) + plugin_flags(scenario.plugin)
+    flags = scenario_flags(scenario)
+    # A name with a slash would be the file of a scenario.
+    if flags[:6:2] == ["--topology", "--collective", "--algorithm"] and "/" not in flags[1]:
+        flags[:6] = flags[1:6:2]
+    return shlex.join(["coordinator", "run", *flags]) + plugin_flags(scenario.plugin)
 
 
 def describe(values: Mapping[str, Any]) -> str:

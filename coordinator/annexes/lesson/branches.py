@@ -12,6 +12,7 @@ from typing import Any, Final
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.history.journal import RECORD, Records, hash_of, records_of_rows
+from coordinator.networks.base import Progress
 from coordinator.planning.plan import make_plan
 from coordinator.reports.data import RunData
 from coordinator.scenario.model import Scenario
@@ -69,8 +70,8 @@ class Lesson:
     """The faults that the run cannot have, each with the reason."""
 
 
-def lesson_of(data: RunData) -> Lesson:
-    """Run every branch of a stored run.
+def lesson_of(data: RunData, progress: Progress | None = None) -> Lesson:
+    """Run every branch of a stored run; `progress` is told how many are done.
 
     ScenarioError (field `run`) if the run cannot be repeated, has times or altered payloads, or has too many branches.
     """
@@ -82,8 +83,11 @@ def lesson_of(data: RunData) -> Lesson:
     scenario = scenario.model_copy(update={"fault": tuple(finished.plan.scenario.fault)})
     places = places_of(finished.plan.topology)
     branches, refused, index = [], {}, _index(records)
-    for step in range(1, last_step(records) + 1):
+    steps = range(1, last_step(records) + 1)
+    for step in steps:
         for number, place in enumerate(places):
+            if progress:
+                progress("branches", (step - 1) * len(places) + number, len(steps) * len(places))
             try:
                 branch = branched(scenario, place.at(step))
             except ScenarioError as error:

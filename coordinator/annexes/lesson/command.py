@@ -2,7 +2,9 @@
 
 from coordinator.annexes.exports.command import RunExport
 from coordinator.annexes.lesson.page import write_lesson
+from coordinator.api.progress import on_stderr
 from coordinator.api.runs import Run
+from coordinator.campaigns.session import phase_of
 from coordinator.cli.documents import print_json
 from coordinator.cli.output import as_command
 from coordinator.cli.verify import warn_unverified
@@ -25,7 +27,8 @@ class LessonExport(RunExport):
     def __call__(self) -> int:
         data = Run.read(self.run).data
         warn_unverified([data.path])
-        written = write_lesson(data, self.file)
+        with on_stderr("lesson", "nothing is written, and the same command begins again") as progress:
+            written = write_lesson(data, self.file, phase_of(progress, 1, [1]))
         if self.json:
             print_json({"written": {self.what: str(written)}})
         else:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from coordinator.annexes.lesson.branches import FIELDS, FaultBranch, JournalRow, Lesson, last_step, lesson_of, rows_of
 from coordinator.execution.sinks import MemoryRun
 from coordinator.history.stored.writing import replace_file
+from coordinator.networks.base import Progress
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
@@ -36,13 +37,13 @@ FOLDER: Final = Path(__file__).parent / "templates"
 RELATIONS: Final = {"==": "", "<=": "\N{LESS-THAN OR EQUAL TO} ", ">=": "\N{GREATER-THAN OR EQUAL TO} "}
 
 
-def write_lesson(data: RunData, path: Path) -> Path:
+def write_lesson(data: RunData, path: Path, progress: Progress | None = None) -> Path:
     """Write the page of a stored run, and return its path.
 
     ScenarioError (field `run`) as of `lesson_of`, and (field `lesson`) for a page above MOST_BYTES or a file that cannot be
     written.
     """
-    page = render(data, lesson_of(data)).encode()
+    page = render(data, lesson_of(data, progress)).encode()
     if len(page) > MOST_BYTES:
         raise ScenarioError("lesson", str(path), f"the page has {len(page):,} bytes; at most {MOST_BYTES:,}")
     try:

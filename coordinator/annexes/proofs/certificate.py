@@ -294,25 +294,25 @@ def threat_name(tolerance: Tolerance) -> str:
 
 
 def argument_text(tolerance: Tolerance) -> str:
-    """Write the argument of one tolerance in a sentence or two."""
-    classes, threat = tolerance.classes, threat_name(tolerance)
-    messages = sum(len(each.members) for each in classes)
-    over = f"{threat}: {plural(messages, 'message')} in {plural(len(classes), 'class', 'es')} under symmetry"
-    searched = sum(each.argument == "search" for each in classes)
-    why = (
-        "the paths of the copies of each message have no place in common"
-        if not searched
-        else f"the smallest sets that meet the paths of the copies were searched for {plural(searched, 'class', 'es')}"
-    )
-    smallest = tolerance.smallest
+    """Write the argument of one tolerance in a sentence."""
+    classes, threat, smallest = tolerance.classes, threat_name(tolerance), tolerance.smallest
+    images = sum(len(each.members) for each in classes) - len(classes)
+    checked = plural(len(classes), "message") + " checked"
+    checked += f", the other {images:,} are mirror images" if images else ""
     if smallest is None or smallest.least is None:
-        return f"{over}; no number of these faults defeats one; tolerance unlimited"
+        return f"{threat}: no number of these faults stops a message; tolerance unlimited ({checked})"
     if not smallest.least:
-        return f"{over}; the faults of the scenario defeat one already"
+        return f"{threat}: the faults of the scenario stop a message already ({checked})"
     size = len(smallest.least)
     kinds = smallest_kinds(tolerance)
     which = f" ({counts_in_words(kinds)})" if len(tolerance.threats.parts) > 1 else ""
-    return f"{over}; {why}; the smallest set that defeats one has {plural(size, 'fault')}{which}; tolerance {size - 1}"
+    searched = any(each.argument == "search" for each in classes)
+    why = (
+        "the paths of the copies meet, and the smallest sets of places on all of them were searched"
+        if searched
+        else "the copies of each message take paths without a common place"
+    )
+    return f"{threat}: {why}, so it takes {plural(size, 'fault')}{which} to stop one; tolerance {size - 1} ({checked})"
 
 
 def smallest_kinds(tolerance: Tolerance) -> dict[str, int]:

@@ -150,13 +150,14 @@ def _row(level: Level, method: str) -> dict[str, object]:
     survived = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     unused = ("orbits", "tight", "covered") if method == "cuts" else ()
     shown = {name: value for name, value in row.items() if name not in unused}
-    return {"faults": shown.pop("faults"), "sets": shown.pop("sets"), "survived": survived, **shown}
+    again = {"run as a check": shown.pop("again")} if "again" in shown else {}
+    return {"faults": shown.pop("faults"), "sets": shown.pop("sets"), "survived": survived, **shown, **again}
 
 
 def _argument_lines(certificate: Certificate) -> Iterator[str]:
     if certificate.without_cuts is not None:
         yield f"sets are run, because {certificate.without_cuts}"
-    yield from (f"argument for {argument}" for argument in certificate.argument)
+    yield from (f"why, for {argument}" for argument in certificate.argument)
 
 
 def _counted(certificate: Certificate) -> str:
@@ -168,7 +169,7 @@ def _counted(certificate: Certificate) -> str:
     rate = f"; {certificate.trials_per_second:,.0f} per second" if certificate.trials_per_second else ""
     if certificate.engine == "exact":
         decided = f"{plural(covered, 'set')} of faults in {plural(orbits, 'orbit')}, each evaluated exactly{rate}"
-        return f"{decided}; {certificate.repeated} run again with messages: all agree"
+        return f"{decided}; {certificate.repeated} repeated with messages agree"
     return f"{plural(covered, 'set')} of faults in {plural(orbits, 'orbit')}, each one run{rate}"
 
 

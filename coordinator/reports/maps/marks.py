@@ -80,8 +80,8 @@ def node_keys(scene: Scene, *, pies: bool) -> list[LegendEntry]:
     elif pies:
         keys.append(LegendEntry("pie", "the share that a node has of what it is due, in the colours of the steps"))
     else:
-        done = "the node sent its last segment" if scene.giving else "its last segment arrived"
-        keys.append(LegendEntry("hollow", f"nothing, or not yet; otherwise the colour of the step in which {done}"))
+        done = "has sent everything" if scene.giving else "has everything"
+        keys.append(LegendEntry("hollow", f"not yet; colours: the step from which on a node {done}"))
     for shape in ("cross", "diamond"):
         states = sorted({mark.state for mark in scene.broken.values() if mark.shape == shape})
         keys += [LegendEntry(shape, " or ".join(states))] if states else []

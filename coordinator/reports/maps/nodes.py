@@ -21,6 +21,8 @@ SLICES = 24
 NODES_WITH_SLICES = 200
 SMALLEST_LETTERS = 8.0
 """Smaller labels (in units of the drawing) are omitted."""
+MOST_LABELS = 64
+"""In larger networks labels would cover pies and arrowheads: a pointer shows them."""
 PHONE_LETTERS = 28.0
 """Letters on a small screen: a drawing of 1000 units is about 350 pixels wide there."""
 
@@ -42,8 +44,8 @@ class Nodes:
 
     @property
     def labelled(self) -> bool:
-        """Whether labels are large enough to read."""
-        return self.font >= SMALLEST_LETTERS
+        """Whether labels are large enough to read, and few."""
+        return self.font >= SMALLEST_LETTERS and len(self.scene.labels) <= MOST_LABELS
 
     @property
     def labelled_on_phones(self) -> bool:

@@ -45,8 +45,8 @@ def _equal_loads(report: Report) -> str | None:
     # A foreign history has no segments: what was a segment of a message was not measured.
     if used is None or not len(used) or "segments" not in used.columns or used["segments"].n_unique() > 1:
         return None
-    busy = f"{len(used):,} of {report.directed_links:,} directed links" if report.directed_links else "the busy links"
-    return f"Each of {busy} carries {plural(int(used['segments'][0]), 'segment')}; the others are idle."
+    of_all = f"{len(used):,} of the {report.directed_links:,} directed" if report.directed_links else "The busy"
+    return f"{of_all} links carry {plural(int(used['segments'][0]), 'segment')} each."
 
 
 def loads_chart(report: Report) -> Chart | None:
@@ -123,6 +123,8 @@ def timelines_chart(report: Report) -> DrawChart | None:
     of_rows = hops.join(listed, on=["sender", "port"], how="semi")
     for step, sender, port, segments in of_rows.select("step", "sender", "port", "segments").iter_rows():
         table[rows[sender, port]][step - 1] += segments
+    if max(map(max, table)) <= 1:
+        return None  # boxes of one colour: the map shows as much
     names = [
         f"{topology.label(sender)} → {topology.label(receiver)}"
         for sender, receiver in listed.select("sender", "receiver").iter_rows()

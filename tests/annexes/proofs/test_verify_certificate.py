@@ -227,7 +227,7 @@ def test_the_smallest_set_of_mixed_faults_has_its_kinds(tmp_path: Path, call: Ca
         count = sum(spec.startswith(kind) for spec in cut)
         words += [f"{count} {name}{'s' * (count > 1)}"] if count else []
     assert len(cut) == 2
-    assert f"the smallest set that defeats one has 2 faults ({' and '.join(words)}); tolerance 1" in ended.out
+    assert f"it takes 2 faults ({' and '.join(words)}) to stop one; tolerance 1" in ended.out
     verified = call("verify", tmp_path / "mixed.json")
     assert f"a smallest set that defeats a message has {' and '.join(words)}" in verified.out
     record = call(line, tmp_path / "mixed.json", "--json").data["tolerances"][0]

@@ -196,7 +196,7 @@ def test_events_tell_the_whole_run_and_its_verdict() -> None:
     plan = star_plan(topology="star:4", algorithm="edt", redundancy=3)
     with watched(plan) as (client, results):
         stream = client.events()
-        assert next(stream)[1]["command"].startswith("coordinator run --topology star:4 ")
+        assert next(stream)[1]["command"].startswith("coordinator run star:4 ")
         client.request(do="step")
         frames = []
         for name, data in stream:

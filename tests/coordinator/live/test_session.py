@@ -246,7 +246,7 @@ def test_a_value_that_looks_like_a_flag_is_joined_to_its_flag() -> None:
     scenario = make_scenario(
         {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "source": "-1,1", "relabel": True}
     )
-    command = "coordinator run --topology ej:1+2 --collective broadcast --algorithm flood --source=-1,1 --relabel"
+    command = "coordinator run ej:1+2 broadcast flood --source=-1,1 --relabel"
     assert run_command(scenario) == command
 
 

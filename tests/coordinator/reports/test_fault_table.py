@@ -41,10 +41,10 @@ def test_faults_are_described_in_words() -> None:
         "no effect observed",
         "until the end; no effect observed",
         "with probability 0.25; to the end of step 9; first effect in step 1",
-        "by 1 step; until the end; no effect observed",
+        "by 1 step; until the end; it touched no packet",
         "to the end of step 6; first effect in step 4",
         "first effect in step 7",
-        "packet number 3; until the end; no effect observed",
+        "packet number 3; until the end; it touched no packet",
         "",
     ]
     assert {row["step"] for row in table} == {"1", "2", "3", "5", "6", "7"}
@@ -58,7 +58,7 @@ def test_a_crash_that_cuts_nodes_off_has_an_effect() -> None:
     summary = {"cut_off": [{"label": "2341", "because": "crash:4231@2"}]}
     table = fault_table(RunData(Path(), "run", summary=summary, faults=records))
     assert [row["words"] for row in table] == [
-        "until the end; cut off 1 node",
+        "until the end; 1 node cut off",
         "until the end; no effect observed",
     ]
 
@@ -75,8 +75,8 @@ def test_an_effect_of_a_fault_is_also_what_was_not_sent(runs: Runs) -> None:
     assert cut > 0
     data = read_run(run.path)
     (row,) = fault_table(data)
-    unsent = f"{plural(len(due), 'packet')} not sent that {'is' if len(due) == 1 else 'are'} without faults"
-    assert row["words"].endswith(f"{unsent}; cut off {plural(cut, 'node')}")
+    unsent = f"{plural(len(due), 'packet')} {'was' if len(due) == 1 else 'were'} never sent"
+    assert row["words"].endswith(f"{unsent}; {plural(cut, 'node')} cut off")
     assert "no effect observed" not in row["words"]
 
 

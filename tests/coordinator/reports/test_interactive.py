@@ -170,7 +170,7 @@ def test_cut_off_nodes_name_the_fault_and_its_arc(show: Show) -> None:
     behind = sum(because.startswith("crash:") for because in listed.values())
     _, free = run_journal(**fields("star:4 broadcast greedy-tree source=1234"))
     unsent = free.filter(sender=run.topology.rank("2134")).select("step", "port").unique().height
-    effects = f"first effect in step 1; {unsent} packets not sent that are without faults; cut off {behind} nodes"
+    effects = f"first effect in step 1; {unsent} packets were never sent; {behind} nodes cut off"
     assert f"Crash from step 1 (until the end; {effects})." in " ".join(report.facts())
 
 
