@@ -7,14 +7,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parent.parent
 ROOT = SCRIPTS.parent
-PEERS_PYTHON = ROOT / ".peers" / "bin" / "python"
-"""Interpreter with optional packages; the variable `TESTBENCH_PEERS` names another one."""
-HOW_TO_INSTALL = "python3 -m venv .peers && .peers/bin/pip install {}"
 
 
 class ProgramError(Exception):
@@ -95,13 +91,8 @@ def ask(
     return json.loads(answer.splitlines()[-1])
 
 
-@cache
-def python_with(module: str) -> str | None:
-    """Return an interpreter that has an optional module: this one or that of `PEERS_PYTHON`; None if neither has it."""
-    for python in (sys.executable, os.environ.get("TESTBENCH_PEERS") or str(PEERS_PYTHON)):
-        try:
-            run_program([python, "-c", f"import importlib.util as u; exit(not u.find_spec({module!r}))"], seconds=30)
-        except ProgramError:
-            continue
-        return python
-    return None
+def measure(implementation: str, question: str, *, fds: Sequence[int] = (), **arguments: object) -> float:
+    """Return the answer of a module of `implementations`, run in its own process that inherits `fds`."""
+    answer = ask(f"benchmarks.implementations.{implementation}", question, pass_fds=fds, **arguments)  # type: ignore[arg-type]
+    assert isinstance(answer, float | int)
+    return float(answer)

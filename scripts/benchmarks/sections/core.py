@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks.interleaved import interleave
 from benchmarks.networks import connected
-from benchmarks.record import Note, Options, Row, Section
-from benchmarks.registry import measure, missing, others
+from benchmarks.record import Options, Row, Section
+from benchmarks.subprocesses import measure
 from emunode.topologies.registry import parse_topology
 
 OURS = "I/O core"
@@ -20,9 +20,8 @@ CASES = (("star:5", 70, 0.80), ("star:6", 70, 0.88), ("star:6", 16384, 0.88), ("
 QUICK_CASES = (("star:4", 70, None),)
 
 
-def rows(options: Options) -> Iterator[Row | Note]:
-    """Yield the I/O core and other implementations beside the bare loop."""
-    yield from missing()
+def rows(options: Options) -> Iterator[Row]:
+    """Yield the I/O core beside the bare loop."""
     for name, size, wanted in QUICK_CASES if options.quick else CASES:
         yield from _case(name, size, wanted, options)
 
@@ -37,11 +36,10 @@ def _case(name: str, size: int, wanted: float | None, options: Options) -> Itera
             partial(measure, "bare", "packets", rounds=rounds, **requested),
             {
                 OURS: partial(measure, "ours", "packets", rounds=rounds, degree=topology.degree, **requested),
-                **others("packets", rounds=max(2, rounds // 4), **requested),
             },
             options.turns,
         )
     yield from comparison.rows(f"{name}, {size}-byte packets", "packets/CPU s", OURS, at_least=wanted)
 
 
-SECTION = Section("packets per CPU second of the I/O core, uvloop and trio streams", rows, seconds=60)
+SECTION = Section("packets per CPU second of the I/O core", rows, seconds=60)

@@ -1,7 +1,7 @@
 """Idle step: time of a step without any event, over several hosts.
 
-Bare: a process sends an order to as many other processes and waits for all reports. The other implementations do the same,
-and so does the step of all hosts. An idle step has no host with work, so no order is sent.
+Bare: a process sends an order to as many other processes and waits for all reports; the step of all hosts does the
+same. An idle step has no host with work, so no order is sent.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ import trio
 
 from benchmarks.interleaved import interleave
 from benchmarks.networks import network_up, plan_of
-from benchmarks.record import Note, Options, Row, Section
-from benchmarks.registry import measure, missing, others
+from benchmarks.record import Options, Row, Section
+from benchmarks.subprocesses import measure
 from coordinator.planning.plan import Plan
 
 OURS = "step of all hosts"
@@ -38,9 +38,8 @@ async def idle_step(plan: Plan, steps: int, everyone: bool = False) -> float:
     return median(times) * 1000
 
 
-def rows(options: Options) -> Iterator[Row | Note]:
+def rows(options: Options) -> Iterator[Row]:
     """Yield idle steps of S_6 beside bare round trips."""
-    yield from missing()
     name, steps = ("star:4", 50) if options.quick else ("star:6", 400)
     order = plan_of(topology=name).topology.order
     for hosts, wanted in QUICK_CASES if options.quick else CASES:
@@ -50,7 +49,6 @@ def rows(options: Options) -> Iterator[Row | Note]:
             {
                 OURS: partial(trio.run, idle_step, plan, steps, True),
                 IDLE: partial(trio.run, idle_step, plan, steps),
-                **others("idle", hosts=hosts, rounds=steps),
             },
             max(1, options.turns // 2),
             times=True,

@@ -7,8 +7,8 @@ import trio
 
 from benchmarks.interleaved import interleave
 from benchmarks.networks import network_up, plan_of
-from benchmarks.record import Note, Options, Row, Section
-from benchmarks.registry import measure, missing, others
+from benchmarks.record import Options, Row, Section
+from benchmarks.subprocesses import measure
 from coordinator.planning.machine import descriptor_limit
 from coordinator.planning.plan import Plan
 
@@ -22,14 +22,13 @@ async def link_rate(plan: Plan) -> float:
         return network.links_opened / network.connect_seconds
 
 
-def rows(options: Options) -> Iterator[Row | Note]:
-    """Yield set-up of a star graph beside the bare loop and the other implementations."""
-    yield from missing()
+def rows(options: Options) -> Iterator[Row]:
+    """Yield set-up of a star graph beside the bare loop."""
     name, most = ("star:4", 300) if options.quick else ("star:7", 8000)
     count = min(most, descriptor_limit() // 2 - 100)
     comparison = interleave(
         partial(measure, "bare", "links", count=count),
-        {OURS: partial(trio.run, link_rate, plan_of(topology=name)), **others("links", count=count)},
+        {OURS: partial(trio.run, link_rate, plan_of(topology=name))},
         options.turns,
     )
     yield from comparison.rows(name, "links/s", OURS, at_least=None if options.quick else WANTED)

@@ -1,7 +1,7 @@
 """Memory of a link end: kernel memory of a connected socket, and user memory of its process.
 
 Kernel memory is the growth of slabs, kernel stacks, page tables and socket buffers; user memory the proportional set size of
-the processes: all of it for our hosts, only the growth for the other implementations.
+the processes: all of it for our hosts, only the growth for the bare loop.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ import trio
 
 from benchmarks.memory import Memory, Peak, kernel_bytes, settled_kernel_bytes
 from benchmarks.networks import connected, network_up, plan_of, run_steps
-from benchmarks.record import BARE, Note, Options, Row, Section
-from benchmarks.registry import measure, missing, others
+from benchmarks.record import BARE, Options, Row, Section
+from benchmarks.subprocesses import measure
 from coordinator.planning.plan import Plan
 from emunode.topologies.registry import parse_topology
 
@@ -28,9 +28,8 @@ async def peak_of_run(plan: Plan) -> Memory:
     return peak.most
 
 
-def rows(options: Options) -> Iterator[Row | Note]:
-    """Yield each implementation on one network; our hosts also on a larger one, where the cost per process matters less."""
-    yield from missing()
+def rows(options: Options) -> Iterator[Row]:
+    """Yield the bare loop and our hosts on a network, and our hosts on a larger one, where a process weighs less."""
     name = "hypercube:6" if options.quick else "hypercube:10"
     topology = parse_topology(name)
     before = settled_kernel_bytes()
@@ -38,8 +37,6 @@ def rows(options: Options) -> Iterator[Row | Note]:
         kernel = (kernel_bytes() - before) / len(ends)
         yield Row(name, f"{BARE}, kernel", kernel, "bytes/link end")
         yield Row(name, f"{BARE}, user", measure("bare", "memory", fds=ends, ends=ends), "bytes/link end")
-        for name_of, ask in others("memory", fds=ends, ends=ends).items():
-            yield Row(name, f"{name_of}, user", ask(), "bytes/link end")
     yield from _our_rows(name)
     if not options.quick:
         yield from _our_rows("star:7")

@@ -14,7 +14,7 @@ import trio
 from benchmarks.interleaved import interleave
 from benchmarks.networks import connected, cpu_seconds, network_up, plan_of, run_steps
 from benchmarks.record import Note, Options, Row, Section
-from benchmarks.registry import measure
+from benchmarks.subprocesses import measure
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.net import wire
