@@ -13,7 +13,10 @@ Rank = int
 Port = int
 """Index of a link at a node, 0..degree-1."""
 Step = int
-"""One synchronous round, counted from 1; a packet sent in step t can be used by its receiver from step t+1."""
+"""One synchronous round, counted from 1.
+
+A packet that is sent in step t can be used by its receiver from step t+1 on.
+"""
 
 ALL_RANKS: Rank = -1
 """The target of a message that is meant for every rank."""
@@ -44,12 +47,15 @@ Nanoseconds = Annotated[int, Bounds(1, 2**63 - 1)]
 """A time, or a number of steps in lock-step; at least 1."""
 
 CONTROL_TREE: Final = 2**15 - 256
-"""The first of the trees that stand for control segments between neighbours; these segments belong to no message.
+"""The first of the trees that stand for control segments between neighbours.
 
-The tree of a control segment is this number plus the number of its kind.
+The tree of a control segment is this number plus the number of its kind. Control segments belong to no message.
 """
 AGAIN_TREE: Final = 2**14
-"""The first of the trees of collectives that survivors run again; the trees of other runs are below it."""
+"""The first of the trees of collectives that survivors run again.
+
+The trees of other runs have lower numbers.
+"""
 
 Packet = tuple[Segment, ...]
 """The segments that cross one link in one direction in one step, in the order of the rule."""
@@ -88,7 +94,10 @@ class HopOutcome(IntEnum):
 
 
 class Hop(NamedTuple):
-    """One arrival or loss as its observer reports it: a journal row without the sender."""
+    """One arrival or loss as its observer reports it.
+
+    It is a journal row without the sender.
+    """
 
     port: Port
     outcome: HopOutcome
@@ -138,7 +147,7 @@ class Collective(StrEnum):
     ALLGATHER = "allgather"
     ALLTOALL = "alltoall"
     ALLREDUCE = "allreduce"
-    """Every rank receives the fold of all contributions: in one block for each rank, or in one for all."""
+    """Every rank receives the fold of all contributions. It comes in one block for each rank, or in one for all."""
     REDUCE_SCATTER = "reduce-scatter"
     """Every rank receives the fold of all contributions to its block."""
     UNICAST = "unicast"
@@ -176,14 +185,14 @@ class Detection(NamedTuple):
     doubling: bool = False
     """Whether a port that was suspected wrongly is suspected after twice as many intervals from then on."""
     interval: Nanoseconds = 1
-    """The time between two signs of life: a step, under the timed clock nanoseconds."""
+    """The time between two signs of life. In lock-step it is one step, under the timed clock nanoseconds."""
 
 
 class Agreement(NamedTuple):
     """How ranks agree on the links and neighbours that they suspect."""
 
     steps: Positive
-    """Rounds until the news of a suspicion are at every rank that can be reached; in lock-step a round is a step."""
+    """Rounds until the news of a suspicion are at every rank that can be reached. In lock-step a round is a step."""
     shrink: bool = False
     """Whether ranks abandon the collective at the first news, and run it again on the rest of the network."""
     round: Nanoseconds = 1
@@ -193,7 +202,10 @@ class Agreement(NamedTuple):
 
 
 class ReliableLinks(NamedTuple):
-    """How links acknowledge and send again; times in steps, under the timed clock in nanoseconds."""
+    """How links acknowledge and send again.
+
+    Times are in steps, and under the timed clock in nanoseconds.
+    """
 
     retransmit_after: Nanoseconds
     """How long the sender waits for an acknowledgement."""
@@ -211,11 +223,14 @@ class Repair(NamedTuple):
     rule: str
     """The name of the rule."""
     after: int = 1
-    """Steps from the expected arrival of a packet to the first request for it; 0 if nodes never ask."""
+    """Steps from the expected arrival of a packet to the first request for it. 0 if nodes never ask."""
     heal_step: Step = 0
-    """The step from which on nothing is broken; nodes ask in rounds until one has begun since. 0: not known."""
+    """The step from which on nothing is broken; 0 if it is not known.
+
+    Nodes ask in rounds until a round has begun in that step or later.
+    """
     heal_time: int = 0
-    """The same as a time in nanoseconds, under the timed clock."""
+    """The same as `heal_step`, as a time in nanoseconds under the timed clock."""
 
     @property
     def heals(self) -> bool:
@@ -240,11 +255,14 @@ class NumberType(StrEnum):
 
 
 MOST_ELEMENTS: Final = 2**24
-"""Real numbers of one rank at most: the generator numbers elements with 24 bits."""
+"""The most real numbers of one rank. The generator numbers elements with 24 bits."""
 MOST_LEAVES: Final = 4096
-"""Contributions of all ranks together at most, where ranks have several."""
+"""The most contributions of all ranks together, where ranks have several."""
 MOST_DATA: Final = 2**36
-"""Bytes of the numbers that a user gives, of all ranks together, at most, however much memory there is."""
+"""The most bytes of the numbers that a user gives, of all ranks together.
+
+The bound holds however much memory there is.
+"""
 PART_NAME_BYTES: Final = 4
 """Bytes that name a part of a partial result in the fixed order."""
 NUMBER_BYTES: Final = {
@@ -266,7 +284,10 @@ class Rounding(StrEnum):
 
 
 class EvenParts(NamedTuple):
-    """Elements cut into parts that differ by at most one element; the longer parts come first."""
+    """Elements cut into parts that differ by at most one element.
+
+    The longer parts come first.
+    """
 
     elements: int
     parts: int
@@ -274,7 +295,10 @@ class EvenParts(NamedTuple):
 
     @property
     def longer(self) -> int:
-        """How many parts are one element longer than the others; 0 if all are equal."""
+        """How many parts are one element longer than the others.
+
+        0 if all are equal.
+        """
         return self.elements % self.parts
 
     @property
@@ -314,14 +338,17 @@ class RealNumbers(NamedTuple):
     rounding: Rounding = Rounding.EACH
     source: NumberSource = NumberSource.GENERATED
     data: bytes = b""
-    """The user's numbers in little-endian storage: all elements of the first rank that owns data, then of the next one.
-    In the process that holds them as an array, a view of that."""
+    """The user's numbers in little-endian storage.
+
+    All elements of the first rank that owns data come first, then all of the next one. A process that holds them as an
+    array has a view of it here.
+    """
     fixed_order: bool = False
     """Whether one fold tree serves all chunks, and partial results travel in parts, by `annexes.numbers.fixed_order`."""
     leaves: int = 0
-    """The number of contributions, shared out to the ranks that own data in runs of neighbours.
+    """The number of contributions, or 0 if each rank that owns data has one.
 
-    0: one contribution of each of these ranks, numbered by rank.
+    Contributions are shared out to these ranks in runs of neighbours. With 0, they are numbered by rank.
     """
 
     @property
@@ -336,7 +363,10 @@ class RealNumbers(NamedTuple):
         return range(self.leaves) if self.leaves else ranks
 
     def contributions_of(self, rank: Rank, ranks: Sequence[Rank]) -> Sequence[int]:
-        """Return the names of the contributions of a rank: of L on P ranks the first L mod P ranks have one more."""
+        """Return the names of the contributions of a rank.
+
+        Of L contributions on P ranks, each of the first L mod P ranks has one more than the others.
+        """
         if not self.leaves:
             return (rank,)
         place, shared = ranks.index(rank), EvenParts(self.leaves, len(ranks))
@@ -349,9 +379,10 @@ class RealNumbers(NamedTuple):
 
 
 class CollectiveSpec(NamedTuple):
-    """All parameters of a run that a rank may know; every host of a run receives the same ones.
+    """All parameters of a run that a rank may know.
 
-    A field that has the name of an option of a scenario takes its value, unless the plan computes another one.
+    Every host of a run receives the same ones. A field with the name of an option of a scenario takes its value, unless
+    the plan computes another one.
     """
 
     topology: str
@@ -359,11 +390,11 @@ class CollectiveSpec(NamedTuple):
     collective: Collective
     algorithm: str
     source: Rank
-    """The rank of the one-to-all and all-to-one collectives; 0 where every rank is a source."""
+    """The rank of the one-to-all and all-to-one collectives. 0 where every rank is a source."""
     port_model: PortModel = PortModel.ALL_PORT
     duplex: Duplex = Duplex.FULL
     message_bytes: int = 64
-    """Size of one message; where the vector of each rank is cut into blocks, of the longest block."""
+    """Size of one message. Where the vector of each rank is cut into blocks, size of the longest block."""
     messages: Positive = 1
     """Messages for each (source, target) pair of the collective."""
     segments: Positive = 1
@@ -372,20 +403,23 @@ class CollectiveSpec(NamedTuple):
     """Number of trees that carry each message."""
     seed: Annotated[int, Bounds(-(2**63), 2**63 - 1)] = 0
     packet_limit: int = 0
-    """Largest number of bytes per start-up, B of the papers; 0 for no limit."""
+    """The most bytes per start-up, B of the papers. 0 for no limit."""
     knowledge: FaultKnowledge = FaultKnowledge.NONE
     broken: tuple[tuple[Rank, Port], ...] = ()
     """With `FaultKnowledge.ALL`: (rank, port) of every direction of a link that is down in step 1."""
     target: Annotated[Rank, Bounds(ALL_RANKS)] = ALL_RANKS
-    """The target of a unicast; in other collectives, and with a permutation, ALL_RANKS."""
+    """The target of a unicast. ALL_RANKS in other collectives, and with a permutation."""
     permutation: tuple[Rank, ...] = ()
-    """Unicast: by rank, the target of its message, or the rank itself if it sends none; empty if one rank sends."""
+    """Of a unicast by permutation: the target of each rank's message, by rank.
+
+    A rank that sends nothing has itself as target. Empty if only one rank sends.
+    """
     program: str = ""
-    """The command line of the program that plays each rank, for the algorithm `program`; else empty."""
+    """The command line of the program that plays each rank. Empty unless the algorithm is `program`."""
     schedule: str | None = None
-    """The hops of a schedule file as text, for the algorithm `schedule`; else None."""
+    """The hops of a schedule file as text. None unless the algorithm is `schedule`."""
     trees: str | None = None
-    """Spanning trees of a file as text, for the algorithm `trees`; else None."""
+    """Spanning trees of a file as text. None unless the algorithm is `trees`."""
     program_deadline: float = 5.0
     """How long the program may take to answer a line, in seconds."""
     reliable: ReliableLinks | None = None
@@ -399,7 +433,7 @@ class CollectiveSpec(NamedTuple):
     agreement: Agreement | None = None
     """How ranks agree on their suspicions; None if they do not."""
     blocks: Positive = 1
-    """Blocks of the vector of each rank, one for each rank that owns data; 1 if it stays whole."""
+    """Blocks of the vector of each rank: one for each rank that owns data, or 1 if it stays whole."""
     short_blocks: int = 0
     """How many of the last blocks are one element shorter than `message_bytes`."""
     settings: tuple[OptionValue, ...] = ()
@@ -408,7 +442,10 @@ class CollectiveSpec(NamedTuple):
     """The real numbers that ranks contribute; None for bytes that are folded by exclusive or."""
 
     def setting(self, name: str) -> int | float | bool | str | None:
-        """Return the value of an added option, or None: it has no value, or is not for hosts."""
+        """Return the value of an added option.
+
+        None if it has no value, or is not for hosts.
+        """
         return next((value for each, value in self.settings if each == name), None)
 
     @property
@@ -423,7 +460,10 @@ class CollectiveSpec(NamedTuple):
 
     @property
     def lacks_data(self) -> bool:
-        """Whether the numbers that the user gives are not here: they cross the wire by themselves."""
+        """Whether the numbers that the user gives are missing here.
+
+        They cross the wire by themselves.
+        """
         return self.numbers is not None and self.numbers.source is NumberSource.DATA and not self.numbers.data
 
     def with_data(self, data: bytes) -> "CollectiveSpec":
@@ -442,11 +482,17 @@ class CollectiveSpec(NamedTuple):
 
     @property
     def most_parts(self) -> int:
-        """The largest number of parts that every message can be cut into: the elements of the shortest."""
+        """The largest number of parts that every message can be cut into.
+
+        That is the number of elements of the shortest message.
+        """
         return self.least_message_bytes // self.element_bytes
 
     def cut(self, parts: int) -> EvenParts:
-        """Return how a message is cut into parts; where blocks differ, one of the longest blocks."""
+        """Return how a message is cut into parts.
+
+        Where blocks differ, this is about one of the longest blocks.
+        """
         return EvenParts(self.message_bytes // self.element_bytes, parts, self.element_bytes)
 
     def least(self, size: int, lanes: int) -> int:
@@ -455,12 +501,18 @@ class CollectiveSpec(NamedTuple):
 
     @property
     def keeps_results(self) -> bool:
-        """Whether ranks keep their results to the end: only numbers are worth it, bytes are judged on arrival."""
+        """Whether ranks keep their results to the end.
+
+        They do so for numbers. Bytes are judged on arrival.
+        """
         return self.numbers is not None
 
     @property
     def common_target(self) -> Rank:
-        """The target of every message in a broadcast, allgather, gather or reduce: one rank, or all ranks."""
+        """The target of every message in a broadcast, allgather, gather or reduce.
+
+        It is one rank, or all ranks.
+        """
         return self.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS
 
     def destination(self, origin: Rank) -> Rank:
@@ -486,17 +538,26 @@ class CollectiveSpec(NamedTuple):
 
     @property
     def has_control(self) -> bool:
-        """Whether the journal has rows that carry no data: control segments, and withheld packets."""
+        """Whether the journal has rows that carry no data.
+
+        These are control segments and withheld packets.
+        """
         return self.reliable is not None or self.detection is not None or self.asks
 
     def without_protocols(self) -> "CollectiveSpec":
-        """Return the parameters of the same run without protocols of the nodes; trees that a repair has planned stay."""
+        """Return the parameters of the same run without protocols of the nodes.
+
+        Trees that a repair has planned stay.
+        """
         planned = None if self.asks else self.repair
         return self._replace(reliable=None, detection=None, repair=planned, agreement=None)
 
 
 class Plugin(NamedTuple):
-    """A plug-in as it is sent to hosts: the text of a file, or the name of an installed module."""
+    """A plug-in as it is sent to hosts.
+
+    It is the text of a file, or the name of an installed module.
+    """
 
     name: str
     """The name of the file, such as `mine.py`, or of the module, such as `package.module`."""

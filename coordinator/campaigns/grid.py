@@ -1,6 +1,6 @@
 """The grid of a campaign: variants of a scenario, fault sets as points, and the draws of each pair.
 
-Everything is decided from the grid and the finished trials, so a campaign that was killed resumes where it stopped.
+The grid and the finished trials decide everything. So a campaign that was killed resumes where it stopped.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ MOST_SAMPLED = 1_000_000
 MOST_VALUES = 10_000
 """Most values of one varied field, and most combinations of values."""
 UNCOUNTED: Final = ("worst_lateness_limit", "network_sha256", *AS_DECLARED, "netns", "plugin", "program_deadline")
-"""Options that no trial depends on, and plug-ins: these count by their digests."""
+"""Options that no trial depends on, and plug-ins, which count by their digests."""
 CHUNK = 50
 """Draws between two checks of the precision."""
 
@@ -72,7 +72,10 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The values of the varied fields, without redundancy where the algorithm has none."""
+        """The values of the varied fields.
+
+        Redundancy is left out where the algorithm has none.
+        """
         words = [
             f"x={value}" if key == "redundancy" else str(value)
             for key, value in self.varied.items()
@@ -81,7 +84,10 @@ class Variant:
         return " ".join(words) or self.scenario.algorithm
 
     def value(self, name: str) -> object:
-        """Return the value of a field; of a network from a file its name, wherever the file is."""
+        """Return the value of a field.
+
+        A network from a file has its name as value, wherever the file is.
+        """
         return self.varied["topology"] if name == "topology" else getattr(self.plan.scenario, name)
 
     @cached_property
@@ -94,8 +100,8 @@ class Variant:
 class Grid:
     """The variants, the points, and the number of trials per pair.
 
-    Each pair has at most `trials`. With a `precision`, a point stops once the confidence interval of guaranteed delivery is
-    narrower than +/- `precision` for all variants. All variants of a point have the same draws.
+    Each pair has at most `trials`. With a `precision`, a point stops once the confidence interval of guaranteed delivery
+    is narrower than +/- `precision` for all variants. All variants of a point have the same draws.
     """
 
     base: Mapping[str, object]
@@ -161,7 +167,10 @@ class Grid:
         return variants
 
     def why_too_large(self) -> str | None:
-        """Return why the grid of a stored campaign is not planned; None if it is small enough. Nothing is built."""
+        """Return why the grid of a stored campaign is not planned.
+
+        None if it is small enough. Nothing is built to find out.
+        """
         named = self.base.get("plugin", ())
         require_loaded([each for each in named if isinstance(each, str)] if isinstance(named, list | tuple) else ())
         for values in product(*self.vary.values()):
@@ -222,7 +231,7 @@ class Grid:
     def numbers(self, point: int, variant: int) -> Sequence[int]:
         """Return the draws of a point in the order of runs, at most `trials`.
 
-        If `all` has more sets, the draws are a random sample of the numbers of its sets.
+        If `all` has more sets, the draws are the numbers of a random sample of them.
         """
         known = self._numbers.get((point, variant))
         if known is None:
@@ -254,29 +263,38 @@ class Grid:
         return len(self.numbers(point, variant))
 
     def whole(self, point: int, variant: int) -> bool:
-        """Return whether the draws cover every set of the point, so that its figures are exact if nothing else is
-        random.
+        """Return whether the draws cover every set of the point.
+
+        Then its figures are exact if nothing else is random.
         """
         return self.set_count(point, variant) == self.wanted(point, variant)
 
     def is_random(self, fault_set: FaultSetSpec, variant: int) -> bool:
-        """Return whether the outcome of one set depends on the seed, so that figures over all sets are estimates too."""
+        """Return whether the outcome of one set depends on the seed.
+
+        Then figures over all sets are estimates too.
+        """
         return self.variants[variant].is_random or any(part.is_random for part in fault_set.parts)
 
     def _seed_of(self, point: int, variant: int, number: int) -> int:
-        """Return the seed of a trial: the scenario's seed, or a seed of its own if faults draw random numbers during
-        the run.
+        """Return the seed of a trial.
+
+        It is the scenario's seed, or a seed of its own if faults draw random numbers during the run.
         """
         own = self.is_random(self.points[point], variant)
         return self.own_seed(variant, number) if own else self.variants[variant].scenario.seed
 
     def own_seed(self, variant: int, number: int) -> int:
-        """Return the seed of a trial where faults draw random numbers; in 0.3.0 also where they have any value."""
+        """Return the seed of a trial where faults draw random numbers.
+
+        Version 0.3.0 used it wherever faults have a value.
+        """
         return (self.variants[variant].scenario.seed + number) % 2**63
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
-        """Return the finished draws that enter the statistics: while sets of `all` are missing, only the random sample
-        of sets.
+        """Return the finished draws that enter the statistics.
+
+        While sets of `all` are missing, only the random sample of sets enters.
         """
         if self.points[point].how != "all" or len(finished) == self.set_count(point, variant):
             return finished
@@ -377,10 +395,10 @@ class Grid:
     # --- trials with messages -----------------------------------------------------------------------------------------
 
     def rest(self, done: Done, again: Repeats = NO_REPEATS) -> Iterator[tuple[Key, Trial]]:
-        """Yield the trials to run next with messages, given the finished ones; none if the campaign is complete.
+        """Yield the trials to run next with messages, given the finished ones.
 
-        `again` has the numbers of the trials of exactly evaluated points that are repeated. Trials are ordered by variant,
-        so that networks can be reused.
+        Nothing is left if the campaign is complete. `again` has the numbers of exactly evaluated trials that are to run
+        once more. Trials are ordered by variant, so that networks can be reused.
         """
         targets = [self._target(point, done) for point in range(len(self.points))]
         for variant in range(len(self.variants)):
@@ -429,8 +447,9 @@ def _places_of(plan: Plan) -> FaultSites:
 
 
 def _described(scenario: Scenario) -> dict[str, object]:
-    """Return the values of a scenario that decide its trials. An option counts where its value is not the default, so that
-    a new option changes no fingerprint.
+    """Return the values of a scenario that decide its trials.
+
+    An option counts where its value is not the default. So a new option changes no fingerprint.
     """
     values = scenario.model_dump(mode="json", exclude=set(UNCOUNTED))
     options = options_of(type(scenario))

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 MANY: Final = 10_000
-"""Degrees of freedom from which on the distribution of Student is taken as normal; its quantile then differs by less than
-0.0003."""
+"""Degrees of freedom from which on the distribution of Student is taken as normal.
+
+Its quantile then differs by less than 0.0003.
+"""
 PARTS: Final = 400
 """Parts of an integral; even, for Simpson's rule."""
 
@@ -30,7 +32,10 @@ def half_width_of(served: int, trials: int) -> float:
 
 
 def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, float]:
-    """Return the confidence interval of a share (Wilson 1927), 95% for the default `z`; (0, 1) without trials."""
+    """Return the confidence interval of a share (Wilson 1927).
+
+    It is a 95% interval for the default `z`. Without trials it is (0, 1).
+    """
     if not trials:
         # Without trials nothing is known: the whole range.
         return 0.0, 1.0
@@ -42,21 +47,21 @@ def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, f
 
 
 def mean_interval(total: float, trials: int, z: float = 1.959964) -> tuple[float, float]:
-    """Return a confidence interval of the mean of numbers from 0 to 1, given their sum: Wilson's formula, with the mean
-    in place of the share.
+    """Return a confidence interval of the mean of numbers from 0 to 1, given their sum.
 
-    Such a number with mean m has a variance of at most m (1 - m), the variance of a coin. So this interval covers the
-    mean at least as often as Wilson's interval covers a share, however rare losses are.
+    It is Wilson's formula, with the mean in place of the share. Such a number with mean m has a variance of at most m (1
+    - m), the variance of a coin. So this interval covers the mean at least as often as Wilson's interval covers a share,
+    however rare losses are.
     """
     return wilson(total, trials, z)
 
 
 def t_interval(count: int, total: float, squares: float) -> tuple[float, float] | None:
-    """Return the 95% confidence interval of a mean by the distribution of Student (1908), given the number of values, their
-    sum and the sum of their squares.
+    """Return the 95% confidence interval of a mean by the distribution of Student (1908).
 
-    It is approximate: values far from normal need many draws. None for fewer than two values, and for values that are all
-    equal, whose spread says nothing about values that were not drawn.
+    It needs the number of values, their sum and the sum of their squares. It is approximate: values far from normal need
+    many draws. None for fewer than two values. None also if all values are equal, because their spread says nothing
+    about values that were not drawn.
     """
     if count < 2:
         return None
@@ -70,8 +75,9 @@ def t_interval(count: int, total: float, squares: float) -> tuple[float, float] 
 
 @cache
 def t_quantile(freedom: int, level: float = 0.05) -> float:
-    """Return the value that a Student variable with this many degrees of freedom exceeds, on either side, with a
-    probability of `level` in all.
+    """Return a two-sided quantile of the distribution of Student.
+
+    A variable with this many degrees of freedom is farther from 0 with a probability of `level`.
     """
     if freedom > MANY:
         return NormalDist().inv_cdf(1 - level / 2)
@@ -91,13 +97,13 @@ def t_quantile(freedom: int, level: float = 0.05) -> float:
 
 
 def betting_interval(groups: Iterable[Mapping[float, int]], level: float = 0.05) -> tuple[float, float]:
-    """Return a confidence interval of the mean of numbers from 0 to 1, proved for any distribution and for any time to
-    stop.
+    """Return a proved confidence interval of the mean of numbers from 0 to 1.
 
-    `groups` are consecutive draws, each as value -> number of draws. A gambler bets on a mean above m, and another one on a
-    mean below m, each with half of the capital; means that would let one of them multiply it by 2 / `level` are
-    excluded (hedged capital with predictable bets: Waudby-Smith and Ramdas 2024, theorem 3; Ville 1939). A bet depends
-    on earlier groups only and stays the same within a group, so the order within a group has no influence.
+    It holds for any distribution and for any time to stop. `groups` are consecutive draws, each as value -> number of
+    draws. One gambler bets on a mean above m, another on a mean below m, each with half of the capital. A mean m is
+    excluded if one of them would multiply the capital by 2 / `level` (hedged capital with predictable bets: Waudby-Smith
+    and Ramdas 2024, theorem 3; Ville 1939). A bet depends on earlier groups only and stays the same within a group, so
+    the order within a group has no influence.
     """
     bets = list(_bets(groups, level))
     if not bets:
@@ -129,8 +135,9 @@ def _bets(groups: Iterable[Mapping[float, int]], level: float) -> Iterator[_Bet]
 
 
 def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
-    """Return the lower end of the interval (`above`), where the gambler who bets on a larger mean excludes all means
-    below, or the upper end.
+    """Return the lower end of the interval if `above`, else the upper end.
+
+    The gambler who bets on a larger mean excludes all means below the lower end.
     """
     inner, outer = (1.0, 0.0) if above else (0.0, 1.0)
     for _ in range(40):
@@ -143,7 +150,9 @@ def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
 
 
 def _is_excluded(bets: Sequence[_Bet], mean: float, level: float, *, above: bool) -> bool:
-    """Return whether a gambler who bets that the mean is above `mean`, or below it, multiplies the capital by 2 / `level`
+    """Return whether a gambler excludes a mean.
+
+    He bets that the true mean is above it, or below it, and excludes it if he multiplies the capital by 2 / `level`
     after any group.
     """
     log_capital, bound = 0.0, log(2 / level)
@@ -157,22 +166,24 @@ def _is_excluded(bets: Sequence[_Bet], mean: float, level: float, *, above: bool
 
 
 FINDING_LEVEL = 1e-4
-"""The probability, at most, that a correct prediction is reported as a finding."""
+"""The highest probability that a correct prediction is reported as a finding."""
 
 
 def outside(mean: float, trials: int, predicted: float, level: float = FINDING_LEVEL) -> bool:
-    """Return whether the mean of trials (each from 0 to 1) excludes a predicted mean with confidence 1 - `level`.
+    """Return whether the mean of trials excludes a predicted mean with confidence 1 - `level`.
 
-    By the bound of Chernoff and Hoeffding (Hoeffding 1963, theorem 1): a mean beyond `mean` has a probability of at most
-    exp(-trials x relative entropy), for any distribution on [0, 1] and for samples without repetition as well.
+    Each trial is a number from 0 to 1. By the bound of Chernoff and Hoeffding (Hoeffding 1963, theorem 1), a mean as far
+    from the prediction as `mean` has a probability of at most exp(-trials x relative entropy). That holds for any
+    distribution on [0, 1], and for samples without repetition as well.
     """
     # Two-sided: level / 2 for each end, hence the 2 in the logarithm.
     return trials * _relative_entropy(mean, predicted) > log(2 / level)
 
 
 def _relative_entropy(mean: float, predicted: float) -> float:
-    """Return the relative entropy of two coins in nats; infinite if an outcome of the first is impossible for the
-    second.
+    """Return the relative entropy of two coins in nats.
+
+    Infinite if an outcome of the first coin is impossible for the second.
     """
     total = 0.0
     for observed, expected in ((mean, predicted), (1 - mean, 1 - predicted)):
@@ -225,9 +236,10 @@ def _crossing(rising: Callable[[float], float], events: int) -> float:
 
 
 def findings_per_hour(findings: int, seconds: float) -> str:
-    """Return in words how many findings a search of this duration made, with the rate per hour and its 95% interval.
+    """Return in words how many findings a search of this duration made.
 
-    A search without findings proves nothing: its interval says how rare findings have to be.
+    The text has the rate per hour and its 95% interval. A search without findings proves nothing: its interval says how
+    rare findings have to be.
     """
     took = f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:,.1f} minutes"
     found = f"{findings:,} finding{'' if findings == 1 else 's'} in {took} of search"

@@ -75,7 +75,7 @@ class Evidence(NamedTuple):
     unserved: Sequence[Rank] = ()
     """The healthy ranks that miss a message due to them, of the last run of the collective."""
     explained: bool = True
-    """Whether features are to find reasons; that takes longer than to count."""
+    """Whether features are to find reasons. That takes longer than to count."""
 
 
 class Findings(NamedTuple):
@@ -83,9 +83,12 @@ class Findings(NamedTuple):
 
     metrics: Mapping[str, Metric] = {}
     summary: Mapping[str, object] = {}
-    """Other keys of `summary.json`, with plain values, or with functions that return them when the summary is made."""
+    """Other keys of `summary.json`.
+
+    A value is plain, or a function that returns one when the summary is made.
+    """
     replaced: bool = False
-    """Whether the deliveries of `repetition` replace the deliveries of the first run, or a single node is left."""
+    """Whether the deliveries of `repetition` replace those of the first run, or a single node is left."""
     repetition: Repetition | None = None
 
 
@@ -203,8 +206,9 @@ feature count."""
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """A resolved scenario with its faults, and the facts that follow from both: all that claims and judges need to know
-    of a run.
+    """A resolved scenario with its faults and the facts that follow from both.
+
+    Claims and judges need to know no more of a run.
     """
 
     scenario: Scenario
@@ -225,7 +229,10 @@ class ResolvedRun:
     translated: Mapping[Fault, Fault] = field(default_factory=dict)
     """Faults that were given by times, with the same in steps (`results.faults_in_steps`)."""
     exact_steps: bool = True
-    """Whether the steps of the faults determine the lost packets exactly; times of the timed clock may not."""
+    """Whether the steps of the faults determine the lost packets exactly.
+
+    Times of the timed clock may not.
+    """
 
     # --- clock and order
 
@@ -236,7 +243,10 @@ class ResolvedRun:
 
     @property
     def goes_by_arrivals(self) -> bool:
-        """Whether nodes pass segments on whenever they arrive: under the timed clock, if faults may make packets late."""
+        """Whether nodes pass segments on whenever they arrive.
+
+        They do under the timed clock, if faults may make packets late.
+        """
         plain = self.scenario.clock == "timed" and not self.spec.has_control
         # Without faults every packet comes in its step, so nodes may go by steps.
         return plain and bool(self.faults) and goes_by_arrivals(self.algorithm)
@@ -267,7 +277,10 @@ class ResolvedRun:
 
     @property
     def has_only_data(self) -> bool:
-        """Whether no protocol of this run writes rows: then all rows of its journal carry data of the collective."""
+        """Whether all rows of the journal carry data of the collective.
+
+        That is so if no protocol of this run writes rows.
+        """
         return not self.spec.has_control and self.first_other_tree == CONTROL_TREE
 
     # --- faults
@@ -334,7 +347,10 @@ class ResolvedRun:
 
     @cached_property
     def harmful_faults(self) -> tuple[Fault, ...]:
-        """The effective faults that change more than times: only these have an influence on deliveries."""
+        """The effective faults that change more than times.
+
+        Only these have an influence on deliveries.
+        """
         return tuple(fault for fault in self.effective_faults if not fault.slows)
 
     @cached_property
@@ -350,7 +366,10 @@ class ResolvedRun:
 
     @cached_property
     def states(self) -> Mapping[Rank, str]:
-        """Ranks with node faults, each with the state its last fault leaves it in; no delivery is due to such a rank."""
+        """Ranks with node faults, each with the state that its last fault leaves.
+
+        No delivery is due to such a rank.
+        """
         return {fault.rank: fault.state for fault in self.harmful_faults if isinstance(fault, NodeFault)}
 
     @cached_property
@@ -366,20 +385,24 @@ class ResolvedRun:
         return timeline.is_lasting and all(interval.start == 1 for interval, *_ in timeline.stops.values())
 
     def surviving(self, parts: "Iterable[KeptResult]") -> "Iterator[KeptResult]":
-        """Yield the results of ranks that have not crashed; an engine may still hold the rule of a crashed one."""
+        """Yield the results of ranks that have not crashed.
+
+        An engine may still hold the rule of a crashed rank.
+        """
         return (part for part in parts if self.states.get(part[0]) != "crashed")
 
     @property
     def claims_around_faults(self) -> list[Claim]:
-        """The claims of an algorithm that knows the faults and builds its trees around them; empty for other
-        algorithms.
+        """The claims of an algorithm that builds its trees around known faults.
+
+        Empty for other algorithms.
         """
         return self.algorithm.claims_with_known_faults(self.states) if self.known_faults else []
 
     def count_broken(self) -> tuple[int, int]:
-        """Count the nodes and links that lose, delay or repeat packets, and the nodes and links that alter packets.
+        """Count the nodes and links that lose, delay or repeat packets, and those that alter packets.
 
-        A faulty node counts once, its links included; a link counts once for both directions.
+        A faulty node counts once, its links included. A link counts once for both directions.
         """
         # A place that both loses and alters counts as altering, the worse of the two: hence the flags are combined by
         # "or".
@@ -414,7 +437,10 @@ class ResolvedRun:
         return max((step for step, rank in self.timeline.recoveries if rank in sources), default=0)
 
     def settled_by(self, step: Step) -> Step:
-        """Return the step when nodes have noticed all events up to `step`, as far as their protocols notice events."""
+        """Return the step when nodes have noticed all events up to `step`.
+
+        Nodes notice events as far as their protocols do.
+        """
         detection, noticed = self.spec.detection, [step]
         if detection is not None:
             # A fault that begins in step s may silence a node from s on, and K silent steps raise the suspicion.
@@ -426,15 +452,19 @@ class ResolvedRun:
         return max(noticed)
 
     def is_over(self, step: Step, busy: bool) -> bool:
-        """Return whether a run has ended with `step`; a `busy` run still has unread packets or scheduled sends."""
+        """Return whether a run has ended with `step`.
+
+        A `busy` run still has unread packets or scheduled sends.
+        """
         return not busy and step >= self.last_revival and step >= self.settled_by(step)
 
 
 def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
-    """Return the last step with arrivals of data if nothing is lost, or None where acknowledgements decide about it.
+    """Return the last step with arrivals of data if nothing is lost.
 
-    Down one tree each link is a pipe: segment k follows segment k - window after a round trip of two steps, so m segments
-    over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m - 1 + L for larger windows.
+    None where acknowledgements decide about it. Down one tree each link is a pipe: segment k follows segment k - window
+    after a round trip of two steps. So m segments over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m -
+    1 + L steps for larger windows.
     """
     pipe = algorithm.pipe if isinstance(algorithm, TreeCollective) else None
     if spec.reliable is None or pipe is None:

@@ -24,7 +24,10 @@ from emunode.model import Step
 
 
 class HostCounts:
-    """The counts of one host: packets sent and received in the open step by peer host, and its next step."""
+    """The counts of one host in the open step.
+
+    They are packets sent and received, by peer host. Its next step is noted too.
+    """
 
     __slots__ = ("due", "received", "reported", "sent")
 
@@ -42,12 +45,13 @@ class HostCounts:
 
 
 class StepBarrier:
-    """Opens steps on the hosts of `channel`. A step ends when all hosts with work reported it and no packet is in flight.
+    """Opens steps on the hosts of `channel`, and waits until each has ended.
 
-    A host has work in a step if one of its ranks is due or has received packets in the step before. Others get no order, and
-    report only the packets that they receive. The sum over all hosts of packets sent minus received is the number in flight:
-    it is kept up to date as reports come in. So a step takes time for the hosts with work, not for all hosts. With
-    `use_tree` a step of many hosts takes the tree of control (`coordinator.networks.control_tree`).
+    A step ends when all hosts with work reported it and no packet is in flight. A host has work in a step if one of its
+    ranks is due or has received packets in the step before. Other hosts get no order, and report only the packets that
+    they receive. The number of packets in flight is the sum over all hosts of packets sent minus received. It is kept up
+    to date as reports come in, so a step takes time for the hosts with work, not for all hosts. With `use_tree` a step
+    of many hosts takes the tree of control (`coordinator.networks.control_tree`).
     """
 
     def __init__(self, channel: ControlChannel) -> None:
@@ -64,7 +68,10 @@ class StepBarrier:
         self._receivers: set[int] = set()
         """Hosts that packets of the open step were sent to."""
         self._begun = False
-        """Whether all hosts have had their first step: only its reports say when they are due."""
+        """Whether all hosts have had their first step.
+
+        Only the reports of that step say when hosts are due.
+        """
         self._tops: Sequence[int] = ()
         """The hosts at the top of the tree; empty without a tree."""
         self._tree_allowed = True
@@ -94,7 +101,10 @@ class StepBarrier:
         self._tops = tops
 
     def leave_tree(self) -> None:
-        """Order further steps directly, since a process in the tree is about to be killed or stopped."""
+        """Order further steps directly.
+
+        Called when a process in the tree is about to be killed or stopped.
+        """
         self._tree_allowed = False
 
     # --- steps -----------------------------------------------------------------------------------------------------
@@ -123,7 +133,10 @@ class StepBarrier:
         return StepResult(rows, self.busy, altered_copies)
 
     async def look(self, step: Step) -> UnreadArrivals:
-        """Return what has arrived in a step that has ended, before hosts read it; a host that is stopped is left out."""
+        """Return what has arrived in a step that has ended, before hosts read it.
+
+        A host that is stopped is left out.
+        """
         asked = [self._channel.hosts[index] for index in sorted(self._receivers)]
         asked = [host for host in asked if host.active]
         self._here.clear()
@@ -140,7 +153,10 @@ class StepBarrier:
         return rows, altered_copies
 
     def begin(self, step: Step, faults: Sequence[Fault], *, everyone: bool = False) -> Sequence[ConnectedHost]:
-        """Order a step of the active hosts with work, or of all active hosts; return these hosts."""
+        """Order a step of the active hosts with work, or of all active hosts.
+
+        Returns these hosts.
+        """
         due = self._calendar.get(step) or set()
         if everyone or not self._begun:
             hosts = self._channel.active
@@ -155,7 +171,10 @@ class StepBarrier:
         return hosts
 
     def _order_through_tree(self, step: Step, faults: Sequence[Fault]) -> Sequence[ConnectedHost]:
-        """Order a step of all hosts, and return them: in a tree every host passes orders on, so each gets the order."""
+        """Order a step of all hosts, and return them.
+
+        In a tree every host passes orders on, so each of them gets the order.
+        """
         hosts = self._channel.in_order
         self._clear_counts(hosts)
         # All hosts report when they are due, and only the hosts that are due are named.
@@ -168,7 +187,10 @@ class StepBarrier:
         return hosts
 
     async def drain(self, step: Step, faults: Sequence[Fault], hosts: Sequence[ConnectedHost]) -> None:
-        """Let hosts read the arrivals before `step`, before their processes are killed or stopped."""
+        """Let hosts read the arrivals before `step`.
+
+        Their processes are about to be killed or stopped.
+        """
         self.order("drain", step, faults, hosts)
         await self._channel.wait_until(
             # Only these hosts have orders, and the packets that they read have arrived in the step before.
@@ -202,7 +224,10 @@ class StepBarrier:
     # --- reports ---------------------------------------------------------------------------------------------------
 
     def take(self, host: ConnectedHost, message: Message) -> bool:
-        """Take a message of a host about the open step; return False for any other message."""
+        """Take a message of a host about the open step.
+
+        Returns False for any other message.
+        """
         match message:
             case StepReport():
                 self.on_report(host, message)
@@ -236,9 +261,10 @@ class StepBarrier:
             self.rows.append(report.rows)
 
     def on_received(self, host: ConnectedHost, message: Received) -> None:
-        """Take a newer count of received packets, also of a host without an order; a late one of an earlier step is ignored.
+        """Take a newer count of received packets.
 
-        FrameError for a step that has not begun.
+        It may come from a host without an order. A late count of an earlier step is ignored. Raises FrameError for a
+        step that has not begun.
         """
         if message.step > self._step:
             raise FrameError(f"packets of step {message.step} in step {self._step}")
@@ -248,7 +274,7 @@ class StepBarrier:
             self._count_received(self._of(host), message.received)
 
     def on_subtree(self, host: ConnectedHost, report: SubtreeReport) -> None:
-        """Take the sum of the reports of the hosts below `host` in the tree, and of itself."""
+        """Take a sum of reports: of `host` and of the hosts below it in the tree."""
         if not self._through_tree or report.step != self._step:
             raise FrameError(f"a report through the tree on step {report.step} in step {self._step}")
         self._of(host).reported = report.step

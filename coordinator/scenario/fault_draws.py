@@ -1,12 +1,12 @@
 """Drawing the places of a fault set: at random, derived from the network, or every set one after the other.
 
-The source of a rooted collective is chosen only if a part `sources` allows it, and a place that the scenario breaks is never
-chosen. Drawing is a pure function of (seed, draw): compared algorithms get the same faults, and the set of k + 1 faults
-contains the set of k, so that curves over the number of faults are comparable point by point.
+A place that the scenario breaks is never chosen. The source of a rooted collective is chosen only if a part `sources`
+allows it. Drawing is a pure function of (seed, draw), so compared algorithms get the same faults. The set of k + 1
+faults contains the set of k, so curves over the number of faults can be compared point by point.
 
-Parts for the same kind of place (such as crashed and byzantine nodes) share one random order of these places and take
-disjoint positions of it that depend on the counts alone, so every pair of disjoint sets is equally likely. Blocks are drawn
-as places of their own kind; where they overlap, a place fails once.
+Parts for the same kind of place, such as crashed and byzantine nodes, share one random order of these places. They take
+disjoint positions of it that depend on the counts alone, so every pair of disjoint sets is equally likely. Blocks are
+drawn as places of their own kind. Where blocks overlap, a place fails once.
 """
 
 import re
@@ -38,7 +38,7 @@ Place = TypeVar("Place")
 
 @dataclass(frozen=True)
 class WorstSet:
-    """The most harmful set of a size that was found."""
+    """The most harmful set of its size that a search has found."""
 
     places: Mapping[str, Sequence[Site]]
     """By site (`FaultSetTerm.site`), the places that fail."""
@@ -52,7 +52,10 @@ SetSearch = Callable[[FaultSetSpec, "FaultSites"], WorstSet]
 
 
 def require_harm(where: str, expected: int, measured: int) -> None:
-    """Raise RunError if another number of healthy nodes misses a message in a run than the search for its faults says."""
+    """Raise RunError if a run contradicts the search for its faults.
+
+    The two contradict if different numbers of healthy nodes miss a message.
+    """
     if measured != expected:
         raise RunError(
             f"the search for the worst set and a run disagree: {where}: {expected} healthy nodes miss a message by the "
@@ -62,10 +65,11 @@ def require_harm(where: str, expected: int, measured: int) -> None:
 
 
 class FaultSites:
-    """The places of a network that can fail under an algorithm: all nodes but the source, and all links.
+    """The places of a network that can fail under an algorithm.
 
-    Places in the fault specifications `broken` are left out. `search` finds the set of the strategy `worst`. `run_time`
-    gives the nanoseconds of the run without faults, under the timed clock.
+    These are all nodes but the source, and all links. Places in the fault specifications `broken` are left out. `search`
+    finds the set of the strategy `worst`. Under the timed clock, `run_time` returns the nanoseconds of the run without
+    faults.
     """
 
     def __init__(
@@ -97,9 +101,10 @@ class FaultSites:
         return [link for link in links if link not in self.broken]
 
     def blocks(self, fault_set: FaultSetSpec, block: str, field: str = "faults") -> Sequence[Block]:
-        """Return the blocks of one kind that may be chosen: none that belongs to a source or has a place in `broken`.
+        """Return the blocks of one kind that may be chosen.
 
-        Raises ScenarioError (with `field`) if the network has no such blocks.
+        Blocks that belong to a source or have a place in `broken` are left out. Raises ScenarioError (with `field`) if
+        the network has no such blocks.
         """
         if block not in self._blocks:
             name, _, argument = block.partition(":")
@@ -115,7 +120,10 @@ class FaultSites:
         ]
 
     def worst(self, fault_set: FaultSetSpec, field: str = "faults") -> WorstSet:
-        """Return the most harmful set of a description. Raises ScenarioError (with `field`) where none can be searched."""
+        """Return the most harmful set that fits a description.
+
+        Raises ScenarioError (with `field`) where none can be searched.
+        """
         if fault_set not in self._worst:
             if self._search is None:
                 raise ScenarioError(field, fault_set.name, "the worst set is searched for runs and campaigns only")
@@ -129,19 +137,28 @@ class FaultSites:
         return [(row[1], row[2]) for row in ROW.iter_unpack(b"".join(rows))]
 
     def busiest_nodes(self, among: Sequence[Rank]) -> list[Rank]:
-        """Return the nodes by the number of segments they send, most first; ties by rank."""
+        """Return nodes by the number of segments they send, most first.
+
+        Equal nodes are ordered by rank.
+        """
         loads = Counter(sender for sender, _ in self._hops)
         return sorted(among, key=lambda rank: (-loads[rank], rank))
 
     @cached_property
     def busiest_links(self) -> list[Link]:
-        """Links by the number of segments in both directions, most first; ties by rank."""
+        """Links by the number of segments in both directions, most first.
+
+        Equal links are ordered by rank.
+        """
         loads = Counter((min(hop), max(hop)) for hop in self._hops)
         return sorted(self.links, key=lambda link: (-loads[link], link))
 
     @cached_property
     def root_links(self) -> list[Link]:
-        """Links that sources send over; every used link if all ranks are sources."""
+        """Links that sources send over.
+
+        If all ranks are sources, these are all links that are used.
+        """
         sources = set(self.algorithm.sources)
         return sorted({(min(hop), max(hop)) for hop in self._hops if hop[0] in sources})
 
@@ -156,8 +173,9 @@ class FaultSites:
         return [self.spec(part, member, when) for member in _members(place)]
 
     def named_in(self, spec: str) -> set[Rank | Link]:
-        """Return the node or link in a fault specification; empty for an invalid place (the parser of faults reports
-        it).
+        """Return the node or link that a fault specification names.
+
+        Empty for an invalid place, which the parser of faults reports.
         """
         _, *rest = spec.split(":")
         where = rest[0].partition("@")[0] if rest else ""
@@ -180,9 +198,9 @@ def draw(
     taken: Iterable[object] = (),
     field: str = "faults",
 ) -> tuple[str, ...]:
-    """Draw `number` of a fault set, as fault specifications. Places in `taken` are not chosen.
+    """Return draw `number` of a fault set, as fault specifications.
 
-    Raises ScenarioError (with `field`) when there are more faults than places.
+    Places in `taken` are not chosen. Raises ScenarioError (with `field`) when there are more faults than places.
     """
     if fault_set.how == "all":
         return set_number(fault_set, places, number, field)
@@ -204,7 +222,10 @@ def draw(
 def process_outages(
     fault_set: FaultSetSpec, places: FaultSites, stream: str, taken: Iterable[object] = (), field: str = "faults"
 ) -> Iterator[tuple[FaultSetTerm, Rank | Link, Outage]]:
-    """Yield the outages of a process, by part and place. Raises ScenarioError if there are more than MOST_EVENTS."""
+    """Yield the outages of a process, by part and place.
+
+    Raises ScenarioError if there are more than MOST_EVENTS.
+    """
     used, label, events = set(taken), places.topology.label, 0
     window = process_window(fault_set, places, field)
     for part in fault_set.parts:
@@ -222,7 +243,10 @@ def process_outages(
 
 
 def process_window(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults") -> Window:
-    """Return where the outages of a process may begin; without an end, until the end of the run without faults."""
+    """Return when the outages of a process may begin.
+
+    A fault set without an end lasts until the end of the run without faults.
+    """
     window = fault_set.window
     end = None if window.is_endless else window.end
     if not fault_set.in_time:
@@ -260,7 +284,10 @@ def _members(site: Site) -> Sequence[Rank | Link]:
 
 
 def set_count(fault_set: FaultSetSpec, places: FaultSites) -> int | None:
-    """Return the number of sets: all sets for `all`, 1 for strategies without randomness, None for random strategies."""
+    """Return the number of sets of a fault set.
+
+    These are all sets for `all`, and 1 for strategies without randomness. None for random strategies.
+    """
     if fault_set.how in FIXED or (fault_set.how not in BY_SHARE and not fault_set.size):
         return 1
     return sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
@@ -272,7 +299,10 @@ def _rooms(fault_set: FaultSetSpec, places: FaultSites) -> dict[str, int]:
 
 
 def sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[str, int]) -> int:
-    """Return the number of ways to assign places to parts, no place twice, from `rooms` places by site."""
+    """Return the number of ways to assign places to parts.
+
+    No place is assigned twice. `rooms` has the number of places by site.
+    """
     count, left = 1, dict(rooms)
     for part in parts:
         count *= comb(max(0, left[part.site]), part.count)
@@ -312,10 +342,10 @@ def _combination(total: int, count: int, index: int) -> Iterator[int]:
 
 
 def sample_numbers(fault_set: FaultSetSpec, places: FaultSites, seed: int, most: int) -> Sequence[int]:
-    """Return the numbers of `most` sets of `all`: all of them if there are no more, else a random sample without
-    repetition.
+    """Return the numbers of at most `most` sets of `all`.
 
-    The sample for a larger `most` begins with the sample for a smaller one.
+    If there are more sets, the numbers are a random sample without repetition. The sample for a larger `most` begins
+    with the sample for a smaller one.
     """
     count = set_count(fault_set, places) or 0
     if count <= most:
@@ -324,7 +354,10 @@ def sample_numbers(fault_set: FaultSetSpec, places: FaultSites, seed: int, most:
 
 
 def every_set(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults") -> Iterator[tuple[str, ...]]:
-    """Return every set of a fault set as fault specifications, in lexicographic order of its places."""
+    """Yield every set of a fault set as fault specifications.
+
+    The sets come in lexicographic order of their places.
+    """
     count = sets_of(fault_set.parts, _rooms(fault_set, places))
     return (set_number(fault_set, places, number, field) for number in range(count))
 
@@ -389,7 +422,10 @@ def too_few(fault_set: FaultSetSpec, part: FaultSetTerm, needed: int, available:
 
 
 def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str) -> list[list[Place]]:
-    """Choose each place with a probability. Parts draw independently; a place goes to the first part that hits it."""
+    """Choose each place with a probability.
+
+    Parts draw independently. A place goes to the first part that hits it.
+    """
     used: set[Place] = set()
     found = []
     for at, part in enumerate(parts):
@@ -401,11 +437,11 @@ def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str
 
 
 def positions_of(counts: Sequence[int], total: int) -> list[list[int]]:
-    """Draw disjoint positions in a random order of `total` places, for parts with these counts.
+    """Return disjoint positions in an order of `total` places, for parts with these counts.
 
-    Of m parts, part p takes the positions p, p + m, p + 2m, .., and when these run out, the last free positions. Positions
-    depend on the counts alone, so all assignments of places to parts are equally likely. With one or two parts (and with
-    more, as long as none runs out), a larger count keeps the positions of a smaller one.
+    Of m parts, part p takes the positions p, p + m, p + 2m, ... When these run out, it takes the last free positions.
+    Positions depend on the counts alone, so all assignments of places to parts are equally likely. With one or two
+    parts, a larger count keeps the positions of a smaller one. With more parts that holds as long as none runs out.
     """
     found = [list(range(at, total, len(counts)))[:count] for at, count in enumerate(counts)]
     used = {position for taken in found for position in taken}
@@ -414,7 +450,10 @@ def positions_of(counts: Sequence[int], total: int) -> list[list[int]]:
 
 
 def _shuffled(total: int, count: int, chance: Random) -> list[int]:
-    """Return the first `count` numbers of a random order of range(total); a longer draw begins with the shorter one."""
+    """Return the first `count` numbers of a random order of range(total).
+
+    A longer draw begins with the shorter one.
+    """
     moved: dict[int, int] = {}
     found = []
     for at in range(count):
@@ -436,12 +475,12 @@ def resolve(
     search: Callable[[FaultSetSpec, FaultSites, Sequence[str]], WorstSet] | None = None,
     run_time: Callable[[Algorithm], int] | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...], int | None]:
-    """Return the faults of a scenario with every set replaced by drawn faults, so that the run can be repeated, remarks, and
-    the number of nodes that miss a message if the last set is the worst one.
+    """Return the faults of a scenario with every set replaced by drawn faults.
 
-    `algorithm` is called only if there are sets: some of them depend on a fault-free run. The places of explicit faults
-    and of earlier sets are not chosen again. `search` finds the set of the strategy `worst`, beside the faults in its
-    last argument; each such set has a remark that says how. Raises ScenarioError.
+    So the run can be repeated. Also returned are remarks, and the number of nodes that miss a message if the last set is
+    the worst one. `algorithm` is called only if there are sets: some sets depend on a run without faults. The places of
+    explicit faults and of earlier sets are not chosen again. `search` finds the set of the strategy `worst`, in addition
+    to the faults in its last argument. Each such set has a remark that says how it was found. Raises ScenarioError.
     """
     if not any(map(is_fault_set, specs)):
         return tuple(specs), (), None

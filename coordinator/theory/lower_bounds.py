@@ -1,22 +1,27 @@
 """Lower bounds for every network and collective, whatever the algorithm: distances, degrees, cuts and sums of distances.
 
-All bounds have one form. Something must cross a bottleneck: `demand` units for every segment of a message, over at most
-`lanes` packets per step, and not before step `delay` + 1. With p segments and at most c in a packet that takes at least
+All bounds have one form. Something must cross a bottleneck: `demand` units for every segment of a message. At most
+`lanes` packets cross per step, and none before step `delay` + 1. With p segments, and at most c of them in a packet, a
+run takes at least
 
     delay + ceil(p demand / (c lanes))
 
-steps, or delay + 1 steps where packets are not bounded; and the heaviest packets of all steps have together at least
-ceil(B demand / lanes) bytes if a message has B bytes. Nothing is assumed about routes, trees or schedules, except that
-segments are not coded: one segment carries one segment. Where each message is sent in x copies, every copy passes every
-bottleneck by a way of its own, so p counts the segments of all copies. These bounds on steps and transmissions bind
-algorithms that cut messages into as many segments and fill packets alike. What is left of them for any cut and any packets
-(p counts messages, c is unbounded) binds all algorithms: `Claim.bound`.
+steps. Where packets are not bounded, it takes at least delay + 1 steps. If a message has B bytes, the heaviest packets
+of all steps together have at least ceil(B demand / lanes) bytes.
 
-A reduce is a broadcast, a gather a scatter, and a reduce-scatter an allgather backwards in time, with the same steps and
-transmissions.
+Nothing is assumed about routes, trees or schedules. Only coding is excluded: one segment carries one segment. Where each
+message is sent in x copies, every copy passes every bottleneck by a way of its own. So p counts the segments of all
+copies.
 
-Where two sets are joined by links, at most as many packets cross in one direction in a step; over half-duplex links, in both
-directions together. With one port, a node sends at most one packet and receives at most one in a step.
+The bounds on steps and transmissions bind algorithms that cut messages into as many segments and fill packets in the
+same way. `Claim.bound` is what is left of them for any cut and any packets: there p counts messages, and c is unbounded.
+It binds all algorithms.
+
+Backwards in time, a reduce is a broadcast, a gather is a scatter, and a reduce-scatter is an allgather. They have the
+same steps and transmissions.
+
+Between two sets of nodes at most one packet crosses each link per step and direction. Over half-duplex links it is one
+packet for both directions together. With one port, a node sends at most one packet and receives at most one in a step.
 """
 
 from collections import Counter
@@ -49,7 +54,7 @@ class RequiredTraffic(NamedTuple):
     collective: Collective
     source: Rank
     segments: int
-    """Different segments from an origin to a target, or to all ranks; all copies of them."""
+    """Different segments from an origin to a target, or to all ranks. All copies are counted."""
     size: int
     """Their bytes."""
     port_model: PortModel = PortModel.ALL_PORT
@@ -57,7 +62,7 @@ class RequiredTraffic(NamedTuple):
     capacity: int | None = None
     """Most segments in a packet; None: any number."""
     blocks: int = 1
-    """In an allreduce: how many results there are, each of `segments` segments."""
+    """How many results an allreduce has, each of `segments` segments."""
     pairs: tuple[tuple[Rank, Rank], ...] = ()
     """In a unicast: every origin with its target."""
     cut: int = 1
@@ -77,14 +82,20 @@ class RequiredTraffic(NamedTuple):
 
     @property
     def cuts(self) -> list[str]:
-        """How messages are cut, in words; empty: not at all."""
+        """How messages are cut, in words.
+
+        Empty if they are not cut at all.
+        """
         whole = self.blocks == 1
         words = [] if whole else [f"{self.blocks} blocks of a vector"]
         return words + ([f"{self.cut} segments of a {'message' if whole else 'block'}"] if self.cut > 1 else [])
 
     @property
     def packets(self) -> list[str]:
-        """How packets are filled, in words; empty: they hold any number of segments."""
+        """How packets are filled, in words.
+
+        Empty if they hold any number of segments.
+        """
         match self.capacity:
             case None:
                 return []
@@ -93,7 +104,10 @@ class RequiredTraffic(NamedTuple):
         return [f"packets of at most {self.capacity} segments"]
 
     def every_algorithm(self, conditions: Sequence[str]) -> str:
-        """Return the algorithms that a bound binds, in words: those with the ports and copies of this traffic."""
+        """Return in words the algorithms that a bound binds.
+
+        They have the ports and the copies of this traffic.
+        """
         half = ["half duplex"] if self.duplex is Duplex.HALF else []
         ports = [] if self.port_model is PortModel.ALL_PORT else [str(self.port_model)]
         model = f" ({', '.join(ports + half)})" if ports or half else ""
@@ -117,9 +131,10 @@ class Bottleneck(NamedTuple):
         return self.delay + -(-traffic.segments * self.demand // (traffic.capacity * self.lanes))
 
     def transfer(self, traffic: RequiredTraffic) -> int:
-        """Return the fewest bytes of the heaviest packets of all steps together.
+        """Return the fewest bytes of the heaviest packets of all steps.
 
-        A step with x elements on its fullest link is x steps with packets of one element, which `delay` delays too.
+        A step with x elements on its fullest link counts as x steps with packets of one element. `delay` delays these
+        too.
         """
         unit = traffic.element_bytes
         return self.delay * unit + EvenParts(traffic.size // unit * self.demand, self.lanes, unit).longest
@@ -137,7 +152,7 @@ class DistanceLevel(NamedTuple):
 
 
 class Distances:
-    """The distances of a network, as far as they are known in a second."""
+    """The distances of a network, as far as a second is enough to know them."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -147,7 +162,10 @@ class Distances:
 
     @cached_property
     def roots(self) -> Sequence[Rank]:
-        """Data ranks whose levels stand for the levels of all; none where there are too many to look at."""
+        """Data ranks whose levels stand for the levels of all.
+
+        Empty where there are too many to look at.
+        """
         if self.symmetric:
             return (0,)
         ends = 2 * self.topology.link_count
@@ -213,7 +231,10 @@ class Distances:
         return tuple(DistanceLevel(nodes[at], links[at], degrees.get(at, 0)) for at in range(max(nodes) + 1))
 
     def _estimate(self, root: Rank) -> tuple[DistanceLevel, ...]:
-        """Estimate the levels of a network too large to look at all links: as many links as could join two levels."""
+        """Estimate the levels of a network too large to look at all links.
+
+        Each level gets as many links to the level before as the two could have.
+        """
         topology, degree = self.topology, self.topology.degree
         if self.nodes < topology.order or not (self.symmetric or topology.order <= SEARCH_LIMIT):
             return (DistanceLevel(1, 0, degree), DistanceLevel(self.nodes - 1, degree, degree))
@@ -232,9 +253,10 @@ def distances_of(topology: Topology) -> Distances:
 
 @lru_cache(8)
 def lower_bounds(topology: Topology, traffic: RequiredTraffic) -> tuple[Claim, ...]:
-    """Return the best lower bounds that are known for a run, as claims about steps, transmissions, start-ups and bytes.
+    """Return the best known lower bounds for a run, as claims.
 
-    Empty where nothing is known of the collective or the network. Kept for the latest networks, since each keeps tables.
+    The claims are about steps, transmissions, start-ups and bytes. There are none where nothing is known of the
+    collective or the network. Results are kept for the latest networks only, because each network keeps tables.
     """
     known = distances_of(topology)
     if known.nodes < 2 or not (units := transmissions(known, traffic)):
@@ -258,7 +280,10 @@ def lower_bounds(topology: Topology, traffic: RequiredTraffic) -> tuple[Claim, .
 
 
 def least_seconds(bounds: Iterable[Claim], startup: float, per_byte: float) -> Iterator[Claim]:
-    """Yield the bound on virtual time that follows from those on start-ups and bytes, if both are known."""
+    """Yield the bound on virtual time.
+
+    It follows from the bounds on start-ups and bytes, if both are known.
+    """
     found = {claim.name: claim for claim in bounds}
     if {"startups", "transfer_bytes"} <= found.keys():
         startups, transferred = found["startups"], found["transfer_bytes"]
@@ -275,7 +300,10 @@ def _claim(
     unconditional: int | None = None,
     conditions: Sequence[str] = (),
 ) -> Claim:
-    """Return a bound, and what is left of it without the conditions on segments and packets."""
+    """Return a bound as a claim.
+
+    The claim also has what is left of the bound without the conditions on segments and packets.
+    """
     bare = unconditional is None or unconditional == value
     source = f"{traffic.every_algorithm(() if bare else conditions)}: {reason}"
     if bare:
@@ -287,8 +315,9 @@ def _claim(
 def strongest(claims: Iterable[Claim], general: Iterable[Claim]) -> list[Claim]:
     """Return the claims of an algorithm with the general bounds, without weaker ones.
 
-    Of the proven bounds of the algorithm on a metric the largest stays, and the first of equal ones, if it exceeds or equals
-    the general one. A lower end of a range stays if it exceeds both. General bounds stay unless an equal one is stated.
+    Of the proven bounds of the algorithm on a metric, the largest stays if it is at least the general one; of equal ones
+    the first stays. A lower end of a range stays if it exceeds both. A general bound stays unless the algorithm states
+    an equal one.
     """
     claims, bounds = list(claims), {bound.name: bound for bound in general}
     best: dict[str, Claim] = {}
@@ -317,8 +346,9 @@ def _number(claim: Claim | None) -> float:
 
 
 def transmissions(known: Distances, traffic: RequiredTraffic) -> int:
-    """Return the fewest links that the segments of one number cross, all origins and targets together; 0 if nothing is
-    known.
+    """Return the fewest links that the segments of one number cross.
+
+    All origins and targets are taken together. 0 if nothing is known.
     """
     nodes = known.nodes
     match traffic.collective:
@@ -358,8 +388,9 @@ def _moved(collective: Collective) -> str:
 
 
 def inverse_rate(topology: Topology) -> Fraction:
-    """Return the largest |X| / e(X) of the known cuts: the fewest block times of an allgather, or its best known lower
-    bound.
+    """Return the largest |X| / e(X) of the known cuts.
+
+    That is the fewest block times of an allgather, or the best known lower bound of it.
     """
     known = distances_of(topology)
     if known.symmetric:
@@ -398,7 +429,10 @@ def _bottlenecks(known: Distances, traffic: RequiredTraffic) -> Iterator[Bottlen
 
 
 def _of_root(known: Distances, traffic: RequiredTraffic, root: Rank, *, one_port: bool) -> Iterator[Bottleneck]:
-    """Yield the data that must reach a root, or leave it, from or to the nodes at distance 1, 2, .. and more."""
+    """Yield the bottlenecks around a root.
+
+    What goes to or comes from the nodes at distance 1, 2, .. and more must reach the root, or leave it.
+    """
     label, levels = known.topology.label(root), known.levels(root)
     beyond = known.nodes
     whole = traffic.collective in WHOLE
@@ -422,8 +456,9 @@ def _of_root(known: Distances, traffic: RequiredTraffic, root: Rank, *, one_port
 
 
 def _of_pairs(known: Distances, traffic: RequiredTraffic, *, one_port: bool) -> Iterator[Bottleneck]:
-    """Yield the farthest pair, the links that it has to share at its origin, its target and between, and the cut that
-    all pairs share.
+    """Yield the bottlenecks of a unicast.
+
+    The farthest pair has to share links at its origin, at its target and between. All pairs share a cut.
     """
     topology = known.topology
     origin, target = max(traffic.pairs, key=lambda pair: known.between(*pair))

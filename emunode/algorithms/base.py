@@ -103,7 +103,10 @@ class Algorithm(ABC):
     timing: Timing = Timing.ON_ARRIVAL
     """The effect of late packets on its rules."""
     dependence = Dependence.UNSTATED
-    """How sends depend on receipts. It decides the losses that follow from the schedule of a run without faults."""
+    """How sends depend on receipts.
+
+    It decides which losses follow from the schedule of a run without faults.
+    """
     traits: Traits = Traits()
     """Further facts about its runs; a class states each in an attribute of the same name."""
 
@@ -130,7 +133,10 @@ class Algorithm(ABC):
         self.use_payloads(self.make_payloads())
 
     def validate(self) -> None:
-        """Refuse a job that this algorithm cannot do. Subclasses add conditions and set `segments_per_message`."""
+        """Refuse a job that this algorithm cannot do.
+
+        Subclasses add conditions and set `segments_per_message`.
+        """
         spec = self.spec
         if spec.port_model not in self.port_models:
             allowed = ", ".join(self.port_models)
@@ -146,8 +152,9 @@ class Algorithm(ABC):
             raise ScenarioError("redundancy", spec.redundancy, reason)
 
     def _asked_capacity(self) -> int | None:
-        """Return the most segments in a packet, as the scenario asks; ScenarioError if the model of the algorithm
-        differs.
+        """Return the most segments in a packet, as the scenario asks.
+
+        Raises ScenarioError if the model of the algorithm differs.
         """
         asked, own, limit = self.spec.link_capacity, self.link_capacity, self.spec.packet_limit
         if Need.OPEN_CAPACITY in self.needs:
@@ -165,7 +172,10 @@ class Algorithm(ABC):
         raise ScenarioError("link_capacity", "unlimited" if asked == UNLIMITED else asked, reason)
 
     def cut(self, parts: int = 1) -> None:
-        """Cut every message into `parts` x `spec.segments` segments; refuse segments of less than a byte."""
+        """Cut every message into `parts` x `spec.segments` segments.
+
+        Segments of less than a byte are refused.
+        """
         spec = self.spec
         self.segments_per_message = spec.segments * parts
         unit = spec.element_bytes
@@ -197,13 +207,19 @@ class Algorithm(ABC):
     """Set when the run is to stop: a rule that waits for something gives up."""
 
     def compute_tables(self) -> None:
-        """Compute the tables of a precomputed schedule now, and not when the first rank asks for them."""
+        """Compute the tables of a precomputed schedule now.
+
+        Otherwise they are computed when the first rank asks for them.
+        """
         if Need.TABLE in self.needs:
             # The first send of a source follows from the same tables as all others.
             next(iter(self.rule(LocalView(self.topology, self.sources[0])).start()), None)
 
     def close(self) -> None:  # noqa: B027  # most algorithms hold nothing
-        """Release resources of rules outside this process; called when a network is taken down."""
+        """Release resources of rules outside this process.
+
+        Called when a network is taken down.
+        """
 
     # --- payloads ---------------------------------------------------------------------------------------------------
 
@@ -222,9 +238,10 @@ class Algorithm(ABC):
 
     @property
     def block_owners(self) -> Sequence[Rank]:
-        """Where contributions are folded: the ranks that own a block of the result each; here one rank, or all ranks.
+        """The ranks that own a block of the result each.
 
-        An allreduce with one owner delivers its result whole: one message for each rank, folded at any rank.
+        Contributions are folded there. By default it is one rank, or all ranks. An allreduce with one owner delivers its
+        result whole: one message for each rank, folded at any rank.
         """
         if self.collective is Collective.REDUCE:
             return range(self.spec.source, self.spec.source + 1)
@@ -241,10 +258,10 @@ class Algorithm(ABC):
         return self.block_owners
 
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
-        """Return the segments that make up `message` of one origin.
+        """Return how many segments make up `message` of one origin.
 
-        Where contributions are folded, the partial results that `receiver` must receive for `message` of its own block; 0 if
-        it receives a finished result instead.
+        Where contributions are folded, these are the partial results that `receiver` must receive for `message` of its
+        own block. 0 if it receives a finished result instead.
         """
         del message, receiver
         return self.segments_per_message
@@ -255,7 +272,10 @@ class Algorithm(ABC):
         return self.spec.cut(self.segments_per_message).longest
 
     def make_payloads(self, kind: Callable[[int, int, int, Container[Rank]], Payloads] | None = None) -> Payloads:
-        """Return the messages of this job: bytes, or real numbers where the job has them, or payloads of another kind."""
+        """Return the messages of this job.
+
+        They are bytes, or real numbers where the job has them, or payloads of another `kind`.
+        """
         spec, ranks = self.spec, self.topology.data_ranks
         short = ranks[len(ranks) - spec.short_blocks :]
         if kind is None and spec.numbers is not None:
@@ -271,7 +291,10 @@ class Algorithm(ABC):
         )
 
     def use_payloads(self, payloads: Payloads) -> None:
-        """Take the messages of the run from `payloads`, and forget results of other payloads."""
+        """Take the messages of the run from `payloads`.
+
+        Results of other payloads are forgotten.
+        """
         self.payloads = payloads
         self.rules: dict[Rank, Rule] = {}
         """The rules of ranks in this process, by rank, where their results are asked for at the end."""
@@ -279,11 +302,17 @@ class Algorithm(ABC):
 
     @cached_property
     def content(self) -> Content:
-        """The right payload of (origin, target, segment), for comparison by a receiver; None if it cannot be known yet."""
+        """The right payload of (origin, target, segment), for comparison by a receiver.
+
+        None if it cannot be known yet.
+        """
         return self.payloads.segment
 
     def contributions(self, rank: Rank, target: Rank, segment: int) -> list[bytes]:
-        """Return the contribution of `rank` to a segment of the block of `target` in a list (empty for a switch)."""
+        """Return a list with the contribution of `rank` to a segment of the block of `target`.
+
+        The list is empty for a switch.
+        """
         return [] if self.topology.is_switch(rank) else [self.payloads.operand(rank, target, segment)]
 
     # --- predictions ------------------------------------------------------------------------------------------------
@@ -293,17 +322,18 @@ class Algorithm(ABC):
         """Return the predictions for a run without faults."""
 
     def structure_claims(self) -> list[Claim]:
-        """Return the predictions about the paths of messages in a run without faults; cheap to compute.
+        """Return the predictions about the paths of messages in a run without faults.
 
-        `coordinator.results.structure` measures these metrics from the journal. Subclasses add the list to their `claims`.
+        They are cheap to compute. `coordinator.results.structure` measures these metrics from the journal. Subclasses
+        add the list to their `claims`.
         """
         return []
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """Return the predictions of virtual time in seconds, for a start-up of `startup` and a byte of `per_byte`
-        seconds.
+        """Return the predictions of virtual time, in seconds.
 
-        Here a claim about start-ups and a claim of the same relation about transferred bytes are combined into one about T.
+        A start-up takes `startup` seconds, and each byte `per_byte` seconds. Here a claim about start-ups and one about
+        transferred bytes with the same relation are combined into a claim about T.
         """
         claims = []
         for relation in get_args(Relation):
@@ -319,23 +349,35 @@ class Algorithm(ABC):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """Return the best number of segments by the formula of the paper; raises ScenarioError if there is none."""
+        """Return the best number of segments by the formula of the paper.
+
+        Raises ScenarioError if there is none.
+        """
         raise ScenarioError("segments", "auto", f"{cls.name} has no formula for it; give a number")
 
     @cached_property
     def final_step(self) -> Step | None:
-        """The last step of a run without faults, or an upper bound; None if no claim states one."""
+        """The last step of a run without faults, or an upper bound.
+
+        None if no claim states one.
+        """
         steps = [claim.predicted for claim in self.claims() if claim.name == "steps" and claim.relation != ">="]
         return min((int(step) for step in steps if not isinstance(step, tuple)), default=None)
 
     @property
     def max_redundancy(self) -> int:
-        """Most trees that can carry one message; 1 for an algorithm without redundancy."""
+        """The most trees that can carry one message.
+
+        1 for an algorithm without redundancy.
+        """
         return 1
 
     @property
     def why_no_more(self) -> str:
-        """Why there are no more trees than `max_redundancy`, to follow its number; empty where the name says it."""
+        """Why there are no more trees than `max_redundancy`.
+
+        The text follows the number. It is empty where the name says it.
+        """
         return ""
 
     @property
@@ -344,11 +386,11 @@ class Algorithm(ABC):
         return self.spec.redundancy - 1 if self.traits.disjoint_paths else 0
 
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
-        """Return the predictions when `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter
-        payloads.
+        """Return the predictions under faults.
 
-        `faulty` contains the ranks with faults of their own. A majority of x copies tolerates c faults of the first and b of
-        the second kind if c + 2b < x, for then more copies arrive right than wrong. Without alteration one copy is enough.
+        `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter payloads. `faulty` contains the
+        ranks with faults of their own. A majority of x copies tolerates c faults of the first and b of the second kind
+        if c + 2b < x, because then more copies arrive right than wrong. Without alteration one copy is enough.
         """
         bound = min(self.tolerated_faults, self.spec.redundancy - 1) if altering else self.tolerated_faults
         traits = self.traits
@@ -362,27 +404,28 @@ class Algorithm(ABC):
         return [Claim("delivery_ratio", 1.0, "==", source)]
 
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
-        """Return the predictions when all faults last from step 1 to the end and every rank knows them; most algorithms
-        have none.
+        """Return the predictions when every rank knows all faults.
+
+        The faults last from step 1 to the end. Most algorithms have no such predictions.
         """
         del faulty
         return []
 
     @property
     def table_bytes(self) -> int:
-        """Estimate of the memory that the tables of a process take; 0 unless the schedule is precomputed.
+        """Estimate of the memory that the tables of a process take.
 
-        It is known before the tables are computed.
+        0 unless the schedule is precomputed. It is known before the tables are computed.
         """
         rows = self.topology.order * self.segments_per_message * self.spec.messages
         return ROW_BYTES * rows if Need.TABLE in self.needs else 0
 
     @property
     def least_hops(self) -> int:
-        """Lower bound of the segments that cross links without faults; 0 if unimportant.
+        """Lower bound of the segments that cross links without faults.
 
-        An algorithm states it if many more segments cross links than are delivered. It estimates memory and time of a
-        run, and is no claim.
+        0 if unimportant. An algorithm states it if many more segments cross links than are delivered. It is used to
+        estimate memory and time of a run, and is no claim.
         """
         return 0
 
@@ -398,7 +441,10 @@ def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
 
 
 def renew(algorithm: Algorithm, spec: CollectiveSpec) -> None:
-    """Reuse an algorithm for a run whose job differs only in its seed and in the fault knowledge of ranks."""
+    """Reuse an algorithm for another run.
+
+    The jobs may differ only in their seed and in the fault knowledge of ranks.
+    """
     algorithm.spec = with_target(algorithm.topology, spec)
     algorithm.use_payloads(algorithm.make_payloads())
 
@@ -417,7 +463,10 @@ def goes_by_arrivals(algorithm: Algorithm) -> bool:
 
 
 def shortest_segment_bytes(algorithm: Algorithm) -> int:
-    """Return the size of the shortest segment of a message, in bytes; where blocks differ, of the shortest block."""
+    """Return the size of the shortest segment of a message, in bytes.
+
+    Where blocks differ, this is about the shortest block.
+    """
     spec = algorithm.spec
     return EvenParts(spec.most_parts, algorithm.segments_per_message, spec.element_bytes).shortest
 
@@ -470,7 +519,10 @@ def check_metrics(entry: type[Algorithm]) -> None:
 
 
 def _small_networks(entry: type[Algorithm]) -> Iterator[Topology]:
-    """Yield the two smallest networks of its family, or for an algorithm for any network the smallest of every family."""
+    """Yield small networks that the algorithm is for.
+
+    These are the two smallest of its family. An algorithm for any network has the smallest of every family.
+    """
     anywhere = entry.family == ANY_FAMILY
     for family in FAMILIES.values() if anywhere else [FAMILIES[entry.family]]:
         networks = (family.parse(name.partition(":")[2]) for name in family.small_examples)

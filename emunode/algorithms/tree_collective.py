@@ -65,7 +65,9 @@ def tree_count(algorithm: Algorithm) -> int:
 
 
 class TreeCollective(OverTrees, FoldingSchedule):
-    """Spanning trees with root 0 and a timetable, run forwards from one source or from all, or backwards to one target.
+    """Spanning trees with root 0 and a timetable.
+
+    The timetable runs forwards from one source or from all, or backwards to one target.
 
     >>> from emunode.algorithms.registry import make_algorithm
     >>> from emunode.model import Collective, CollectiveSpec
@@ -78,7 +80,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
 
     link_capacity: int | None = 1
     splits_across_trees = True
-    """True if a message is cut into `count` x `segments` parts for the trees, False if it travels whole over one."""
+    """Whether a message is cut into `count` x `segments` parts for the trees.
+
+    If not, it travels whole over one tree.
+    """
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)
@@ -97,10 +102,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
     # --- defined by an algorithm -----------------------------------------------------------------------------------
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        """Return the steps from the arrival of a segment at `relative` to its departure on each of `ports`, to its
-        children.
+        """Return for each of `ports` the steps from arrival to departure of a segment.
 
-        Here a node forwards at once over all ports, and over one port to one child after the other.
+        The ports lead from `relative` to its children. Here a node forwards at once over all ports. Over one port it
+        forwards to one child after the other.
         """
         if self.spec.port_model is PortModel.ALL_PORT:
             return [1] * len(ports)
@@ -109,7 +114,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
 
     @cached_property
     def period(self) -> Step:
-        """Steps between two segments of one tree: one, or over one port the number of children of the root."""
+        """Steps between two segments of one tree.
+
+        This is 1, or over one port the number of children of the root.
+        """
         # Over one port the source is busy with a segment for one step per child.
         return 1 if self.spec.port_model is PortModel.ALL_PORT else len(self.trees.children(0, 0))
 
@@ -137,7 +145,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
 
     @property
     def forwards_at_once(self) -> bool:
-        """Whether the algorithm is a pipe whose nodes forward in the step after a receipt; False for too large a network."""
+        """Whether the algorithm is a pipe whose nodes forward in the step after a receipt.
+
+        False for a network that is too large to look at.
+        """
         if self.pipe is None or self.topology.order > WALKED:
             return False
         return all(delay == 1 for rank in self.topology.ranks() for _, delay in self.child_delays(rank, 0))
@@ -148,7 +159,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
         return tuple(zip(ports, self.delays(relative, tree, ports), strict=True))
 
     def offset(self, relative: Rank, tree: int) -> Step:
-        """Return the step when number 0 of `tree` reaches `relative`; 0 at the root."""
+        """Return the step when copy number 0 of `tree` reaches `relative`.
+
+        0 at the root.
+        """
         step, here = 0, 0
         for port in self.trees.route(relative, tree):
             # Delays add up along the path: this is the step of arrival of number 0.
@@ -158,7 +172,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
 
     @cached_property
     def last_offset(self) -> Step:
-        """The largest offset in any tree, found by walking them; subclasses with a formula override it."""
+        """The largest offset in any tree, found by walking all trees.
+
+        Subclasses with a formula override it.
+        """
         return max(step for tree in range(self.trees.count) for _, step in self._walk(tree))
 
     def _walk(self, tree: int) -> Iterator[tuple[Rank, Step]]:
@@ -177,7 +194,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
 
     @property
     def numbers(self) -> int:
-        """Most copies that one tree carries: the copies over the trees, rounded up."""
+        """The most copies that one tree carries.
+
+        That is the number of copies divided by the number of trees, rounded up.
+        """
         # Copies are dealt to the trees in turn, so the fullest tree has the quotient, rounded up.
         return -(-self.copies // self.trees.count)
 
@@ -202,12 +222,18 @@ class TreeCollective(OverTrees, FoldingSchedule):
         return places
 
     def tree_of(self, segment: int) -> int:
-        """Return the tree of a segment that travels once, as where contributions are folded."""
+        """Return the tree of a segment that travels only once.
+
+        Segments do so where contributions are folded.
+        """
         return segment % self.trees.count
 
     @cached_property
     def departures(self) -> list[tuple[Step, int, int, int, Port]]:
-        """(step, tree, segment, place of the child, port) of all sends of a source, in order; the same for all sources."""
+        """All sends of a source, in order: (step, tree, segment, place of the child, port).
+
+        They are the same for all sources.
+        """
         return sorted(
             # Lists every send of a source once and sorts: rules then replay it lazily, step by step.
             (number * self.period + delay, tree, segment, place, port)
@@ -254,7 +280,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
     # --- theory ----------------------------------------------------------------------------------------------------
 
     def claims(self) -> list[Claim]:
-        """Return the claims that every timetable of trees implies; subclasses add claims of their paper."""
+        """Return the claims that every timetable of trees implies.
+
+        Subclasses add claims of their paper.
+        """
         order, spec = self.topology.order, self.spec
         # An allgather has a source at every rank; a schedule that runs backwards has as many hops as the one it reverses.
         sources = order if self.collective in ROOTLESS else 1
@@ -273,7 +302,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
 
     @cached_property
     def _spanned(self) -> frozenset[Rank]:
-        """Ranks that the trees reach, without the root; a tree that avoids broken links may not reach all ranks."""
+        """Ranks that the trees reach, without the root.
+
+        A tree that avoids broken links may not reach all ranks.
+        """
         # With several trees all ranks are spanned; only the single tree that avoids broken links may miss some.
         if self.trees.count > 1:
             return frozenset(range(1, self.topology.order))
@@ -297,7 +329,10 @@ class TreeCollective(OverTrees, FoldingSchedule):
 
 
 class ForwardRule(Rule):
-    """Forward each arrival to the children in its tree, each after its delay; a source starts all copies."""
+    """Forward each arrival to the children in its tree, each after its delay.
+
+    A source starts all copies.
+    """
 
     __slots__ = ("_algorithm", "_view")
 

@@ -62,16 +62,25 @@ class Fault:
 
     step: Step
     text: str = field(default="", kw_only=True, compare=False)
-    """The text of the scenario that states it; one text may state a fault for each direction of many links."""
+    """The text of the scenario that states this fault.
+
+    One text may state many faults, such as one for each direction of a link.
+    """
 
     form: ClassVar[str]
     """Its syntax in a scenario; it begins with the name of the kind."""
     affects_timing: ClassVar[bool] = True
-    """Whether other nodes can receive packets early or late; sends that the port model then forbids have to wait."""
+    """Whether other nodes can receive packets early or late.
+
+    A node then delays a send that the port model forbids at that time.
+    """
     alters_payload: ClassVar[bool] = False
     """Whether it changes payloads."""
     slows: ClassVar[bool] = False
-    """Whether it changes nothing but times, so that it needs the timed clock; the node stays a healthy one."""
+    """Whether it changes nothing but times.
+
+    Such a fault needs the timed clock, and its node counts as healthy.
+    """
     revives: ClassVar[bool] = False
     """Whether a crashed rank returns by it, with fresh state."""
     evidence: ClassVar[tuple[str, ...]]
@@ -93,9 +102,9 @@ class Fault:
 
     @property
     def breaks(self) -> bool:
-        """Whether it can cost or alter a delivery; a repair, a slow node and a fault with a rate of 0 cannot.
+        """Whether it can cost or alter a delivery.
 
-        A kind that does not state its effects may have any.
+        A repair, a slow node and a fault with a rate of 0 cannot. A kind that does not state its effects is taken to.
         """
         effects = stated_effects(self)
         return effects is None or any(_can_harm(effect) for _, _, effect in effects)
@@ -106,15 +115,19 @@ class Fault:
         raise NotImplementedError
 
     def effects(self) -> Effects:
-        """State what the fault does, where and when: everything but the engines knows the fault in this form.
+        """State what the fault does, where and when.
 
-        By default a kind does not say. Then it is carried out, but refused where an exact answer is needed. Faults that
-        differ in their place only have the same effects, each at its place.
+        Everything but the engines knows the fault in this form. A kind that does not define this method is carried out,
+        but refused where an exact answer is needed. Two faults that differ only in their place have the same effects,
+        each at its own place.
         """
         raise NotImplementedError(f"{kind_of(self)} does not define effects()")
 
     def silent_at(self, seed: int, port: Port) -> bool | None:
-        """Report whether nothing leaves by `port` of its rank while in force; None if that differs from copy to copy."""
+        """Report whether nothing leaves `port` while the fault is in force.
+
+        None if that differs from copy to copy.
+        """
         del seed, port
         return None
 
@@ -139,7 +152,10 @@ class NodeFault(Fault):
     mark: ClassVar[Literal["", "cross", "diamond"]] = ""
     """The mark of the rank in pictures."""
     shown_as: ClassVar[Literal["sender", "receiver"]] = "receiver"
-    """The end of a hop that shows `evidence`: a rank is seen by what it sends, or by what does not reach it."""
+    """The end of a hop that shows `evidence`.
+
+    A rank is seen by what it sends, or by what does not reach it.
+    """
     withholds: ClassVar[bool] = False
     """Whether it may withhold copies."""
 
@@ -150,7 +166,9 @@ class NodeFault(Fault):
 
 @dataclass(frozen=True)
 class LinkFault(Fault):
-    """A fault of one direction of a link: of the packets that `sender` sends by `port`.
+    """A fault of one direction of a link.
+
+    It affects the packets that `sender` sends by `port`.
 
     >>> fault = Down(step=2, sender=5, port=1)
     >>> isinstance(fault, LinkFault), fault.place, fault.counts_packets
@@ -166,12 +184,18 @@ class LinkFault(Fault):
 
     @property
     def counts_packets(self) -> bool:
-        """Whether the fault may count the packets that it meets; a kind that does not state its effects may."""
+        """Whether the fault may count the packets that it meets.
+
+        A kind that does not state its effects is taken to.
+        """
         effects = stated_effects(self)
         return effects is None or any(isinstance(each, Loses) and each.packet is not None for _, _, each in effects)
 
     def act(self, transit: LinkTransit) -> None:
-        """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
+        """Apply the fault to a packet.
+
+        By default nothing happens: some faults are of the connection itself.
+        """
 
 
 def _name(record: type[Fault]) -> str:
@@ -179,7 +203,11 @@ def _name(record: type[Fault]) -> str:
 
 
 def _check(record: type[Fault]) -> None:
-    """Refuse a kind of neither nodes nor links, one without a state, declared fields or any effect."""
+    """Refuse a kind of fault that cannot work.
+
+    It must be of nodes or of links, be a frozen dataclass of its own, and have an effect. A kind of nodes must have a
+    state.
+    """
     name = f"fault kind {record.__module__}.{record.__qualname__}"
     if not issubclass(record, NodeFault | LinkFault):
         raise RegistrationError(f"{name} is neither a NodeFault nor a LinkFault")
@@ -442,16 +470,20 @@ CARRIED_OUT_BY: Final = ("act", "apply", "treatment", "silent_at")
 
 
 def states_effects(kind: type[Fault]) -> bool:
-    """Report whether a kind states its effects: a kind that changes what another one does has to state them anew."""
+    """Report whether a kind states its effects.
+
+    A kind that changes what its base class does has to state them anew.
+    """
     stated = next(number for number, base in enumerate(kind.__mro__) if "effects" in vars(base))
     acts = (number for number, base in enumerate(kind.__mro__) if not set(CARRIED_OUT_BY).isdisjoint(vars(base)))
     return kind.__mro__[stated] is not Fault and stated <= next(acts, stated)
 
 
 def stated_effects(fault: Fault) -> list[tuple[Place, Interval, Effect]] | None:
-    """Return what a fault states it does, without effects of probability 0; None if its kind states nothing.
+    """Return what a fault states that it does; None if its kind states nothing.
 
-    Nothing else calls `Fault.effects`: whether a fault is random, exact, permanent or harmful follows from the answer.
+    Effects of probability 0 are left out. Only this function calls `Fault.effects`: whether a fault is random, exact,
+    permanent or harmful follows from its answer.
     """
     if not states_effects(type(fault)):
         return None
@@ -459,14 +491,18 @@ def stated_effects(fault: Fault) -> list[tuple[Place, Interval, Effect]] | None:
 
 
 def stated(fault: Fault) -> list[Effect]:
-    """Return the effects that a fault states, whenever they begin; none if its kind does not state them."""
+    """Return the effects that a fault states, whenever they begin.
+
+    Empty if its kind does not state them.
+    """
     return [effect for _, _, effect in stated_effects(fault) or ()]
 
 
 def is_outage(fault: Fault) -> bool:
-    """Report whether all that a fault states is that nothing crosses its link, as long as it is in force.
+    """Report whether a fault only stops its link while it is in force.
 
-    The engines carry out every such kind in one way, so that detectors, repairs and knowledge of faults see all alike.
+    The engines carry out every such kind in the same way. So detectors, repairs and the knowledge of faults treat all of
+    them alike.
     """
     return isinstance(fault, LinkFault) and stated_effects(fault) == [(fault.place, fault.interval, Stops())]
 
@@ -477,9 +513,10 @@ def ends_others(fault: Fault) -> bool:
 
 
 def why_random(fault: Fault) -> str | None:
-    """Return why another seed may give another history, or None if it cannot.
+    """Return why another seed may give another history, or None.
 
-    It can if an effect has a probability between 0 and 1, or a spread. A kind that does not state its effects may be random.
+    It may if an effect has a probability between 0 and 1, or a spread. A kind that does not state its effects may be
+    random.
     """
     if not states_effects(type(fault)):
         return f"{kind_of(fault)} does not define effects(), so it may draw random numbers during a run"
@@ -493,7 +530,10 @@ def is_random(fault: Fault) -> bool:
 
 
 def _can_harm(effect: Effect) -> bool:
-    """Report whether an effect can cost or alter a delivery; a rank that returns has lost what it had received."""
+    """Report whether an effect can cost or alter a delivery.
+
+    A rank that returns after a crash can: it has lost what it had received.
+    """
     if isinstance(effect, Ends):
         return Stops(forgets=True) in (effect.effects or ())
     return not isinstance(effect, Slows | Drifts)
@@ -510,7 +550,10 @@ def to_record(fault: Fault) -> tuple[object, ...]:
 
 
 def from_record(record: object, topology: Topology) -> Fault:
-    """Return the inverse of `to_record`; FrameError unless it is a fault of a rank or link of `topology`."""
+    """Return the inverse of `to_record`.
+
+    Raises FrameError unless it is a fault of a rank or link of `topology`.
+    """
     if not isinstance(record, list | tuple) or not record or not isinstance(record[0], str) or record[0] not in KINDS:
         raise FrameError(f"malformed fault {record!r:.200}")
     kind = KINDS[record[0]]
@@ -538,7 +581,10 @@ def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
 
 
 def _values(fault: Fault) -> tuple[object, ...]:
-    """Return the fields of a fault. A trial sorts its faults several times, and `astuple` copies every value."""
+    """Return the fields of a fault.
+
+    Not by `astuple`, which copies every value: a trial sorts its faults several times.
+    """
     return tuple([getattr(fault, name) for name in field_names(type(fault))])
 
 

@@ -1,14 +1,15 @@
 """The steps of one host: wake the ranks that have something to do, move their packets, count, report.
 
-A step: put new faults into force, let every rank with work read, decide and send, then report how many packets went to
-each host. The coordinator opens the next step when the counts of all hosts agree. A packet carries its step, since a
-packet may arrive before the order for its step; arrivals are filed by step. A packet of step t is read in step t + 1,
-so two files, indexed by `step & 1`, are enough: when step t is open, packets of t and t + 1 can arrive, and what
-arrived in t - 1 was emptied into inboxes when t was opened. When the count of arrivals grows after the report, it is
-reported again.
+In a step the host puts new faults into force. Every rank with work reads, decides and sends. Then the host reports how
+many packets went to each host. The coordinator opens the next step when the counts of all hosts agree. If the count of
+arrivals grows after the report, it is reported again.
 
-A host gets the order for a step only if it has something to do in it: a rank is due, packets of the step before are unread,
-or faults change. A packet of a step without an order moves the host into that step, and its arrival is reported.
+A packet carries its step, because it may arrive before the order for its step, and arrivals are filed by step. A packet
+of step t is read in step t + 1. Two files, indexed by `step & 1`, are enough: when step t is open, packets of t and t +
+1 can arrive, and the arrivals of t - 1 went into inboxes when t was opened.
+
+A host gets the order for a step only if it has something to do in it: a rank is due, packets of the step before are
+unread, or faults change. A packet of a step without an order moves the host into that step, and its arrival is reported.
 """
 
 from collections import Counter
@@ -45,10 +46,10 @@ StepArrivals = tuple[list[int], list[Packet]]
 
 
 class StepEngine:
-    """The ranks of one host in lock-step; every rank is a trio task, parked between steps.
+    """The ranks of one host in lock-step.
 
-    `tell` sends a message to the coordinator, `fail` reports an error to it, `on_other_frame` takes frames of streams
-    that are no links.
+    Every rank is a trio task, parked between steps. `tell` sends a message to the coordinator, and `fail` reports an
+    error to it. `on_other_frame` takes frames of streams that are no links.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class StepEngine:
         self._links = links
         self._tell = tell
         self._tell_step = tell
-        """Sends a message about the open step: to the coordinator, or to the parent in the tree of control."""
+        """Sends a message about the open step to the coordinator, or to the parent in the tree of control."""
         self._fail = fail
         self._on_other_frame = on_other_frame
         self._slots = links.slots
@@ -73,7 +74,10 @@ class StepEngine:
         self._parked = parked_message()
         self._arrivals: tuple[StepArrivals, StepArrivals] = (([], []), ([], []))
         self._queued = 0
-        """Bytes of the frames that wait to be written; a frame that leaves by several ports counts once."""
+        """Bytes of the frames that wait to be written.
+
+        A frame that leaves by several ports counts once.
+        """
         # A list and not a Counter: `_send` adds to it for every packet.
         self._sent = [0] * (max(links.peer_hosts, default=0) + 1)
         """Packets of this step by the host they went to."""
@@ -86,7 +90,7 @@ class StepEngine:
         self._step: Step = 0
         self._reported = False
         self._due: Step = 0
-        """The step when a rank sends without receiving anything first, as last reported; 0 for none."""
+        """The step when a rank next sends without receiving anything first, as last reported. 0 for none."""
         self.working = 0
         """Ranks that are still to run in this step."""
         self._start_over()
@@ -100,7 +104,10 @@ class StepEngine:
         self._had_faults = False
 
     def reset(self, spec: CollectiveSpec) -> None:
-        """Forget everything but the links; the next step is step 1 of `spec`."""
+        """Forget everything but the links.
+
+        The next step is step 1 of `spec`.
+        """
         before = self.algorithm.spec
         # Same network and schedule: the tables that the algorithm has computed are still right.
         if spec == before._replace(seed=spec.seed, knowledge=spec.knowledge):
@@ -121,13 +128,19 @@ class StepEngine:
         return self._runner.rank_set.node(rank)
 
     def create_node(self, view: LocalView) -> Node:
-        """Return a node in its initial state; no step runs it."""
+        """Return a node in its initial state.
+
+        No step runs it.
+        """
         return self._runner.rank_set.create_node(view)
 
     # --- tasks -----------------------------------------------------------------------------------------------------
 
     async def run_rank(self, rank: Rank, on_all_parked: Callable[[], None]) -> None:
-        """Run the task of one rank; call `on_all_parked` when it is the last to be about to park."""
+        """Run the task of one rank.
+
+        The last rank that is about to park calls `on_all_parked`.
+        """
         self._tasks[rank] = trio.lowlevel.current_task()
         # The last rank to start: the host is ready once all its tasks are parked.
         if len(self._tasks) == len(self._links.ranks):
@@ -135,7 +148,10 @@ class StepEngine:
         await at_every_wake(self._parked, partial(self.take_turn, rank))
 
     def take_turn(self, rank: Rank) -> None:
-        """Run one step of one rank; the last rank of the step reports."""
+        """Run one step of one rank.
+
+        The last rank of the step reports.
+        """
         try:
             self.run_node(rank)
         except EmulatorError as error:
@@ -148,7 +164,10 @@ class StepEngine:
     # --- arrivals --------------------------------------------------------------------------------------------------
 
     def on_frame(self, fd: int, frame: bytes) -> None:
-        """File a packet of a link under its step; FrameError for a packet of a step that cannot be open."""
+        """File a packet of a link under its step.
+
+        Raises FrameError for a packet of a step that cannot be open.
+        """
         slot = self._slots[fd]
         if slot < 0:
             self._on_other_frame(fd, frame)
@@ -163,26 +182,32 @@ class StepEngine:
         packets.append(packet)
 
     def _skip_steps_before(self, step: Step) -> None:
-        """Leave out the steps before `step`: no order came. FrameError if this host has something to do in one."""
+        """Leave out the steps before `step`, for which no order came.
+
+        Raises FrameError if this host has something to do in one of them.
+        """
         unread = self._arrivals[0][0] or self._arrivals[1][0]
         if not self._reported or step <= self._step or unread or 0 < self._due < step:
             raise FrameError(f"packet of step {step} in step {self._step}")
         self._enter_without_order(step - 1)
 
     def _enter_without_order(self, step: Step) -> None:
-        """Go to a step without anything to do for the ranks of this host."""
+        """Go to a step in which the ranks of this host have nothing to do."""
         self._step = step
         self._counted = 0
         self._received.clear()
         self._tell_step = self._tell
 
     def link_ended(self, slot: int, why: str) -> None:
-        """Note that a link ended by itself; the next step checks whether a fault explains it."""
+        """Note that a link ended by itself.
+
+        The next step checks whether a fault explains it.
+        """
         # Not an error yet: the poller may see the end before the order that explains it.
         self._unexplained.append((slot, why))
 
     def _take_inboxes(self, arrivals: StepArrivals) -> dict[Rank, list[PortPacket]]:
-        """Return the arrivals of a step as an inbox for each rank; the arrivals are empty afterwards."""
+        """Return the arrivals of a step as an inbox for each rank, and forget them."""
         inboxes = self._inboxes(arrivals)
         for column in arrivals:
             column.clear()
@@ -207,9 +232,10 @@ class StepEngine:
     # --- a step ----------------------------------------------------------------------------------------------------
 
     def open_step(self, order: OpenStep, tell: Callable[..., None] | None = None) -> None:
-        """Begin a step: wake the ranks with work; report at once if no rank has work, or if the step only drains.
+        """Begin a step: wake the ranks with work.
 
-        Messages about the step go to `tell`, by default to the coordinator.
+        The report comes at once if no rank has work, or if the step only drains. Messages about the step go to `tell`,
+        by default to the coordinator.
         """
         self._tell_step = tell or self._tell
         self._step = step = order.step
@@ -241,7 +267,10 @@ class StepEngine:
         trio.lowlevel.reschedule(self._tasks[rank])
 
     def _apply_faults(self, order: OpenStep, waking: AbstractSet[Rank]) -> set[Rank]:
-        """Put faults into force on ranks and links; return the ranks that wake in this step."""
+        """Put faults into force on ranks and links.
+
+        Returns the ranks that wake in this step.
+        """
         if order.kind != "step":  # sends scheduled for steps that this process does not run are discarded
             # A process that is about to be killed sends nothing more; a stopped process skips the steps that it missed.
             self._runner.forget_due(FOREVER if order.kind == "drain" else order.step)
@@ -252,7 +281,10 @@ class StepEngine:
         return awake
 
     def _check_ended_links(self) -> None:
-        """Raise RunError if a link ended that no fault closes: this run cannot be trusted."""
+        """Raise RunError if a link ended that no fault closes.
+
+        The results of such a run cannot be trusted.
+        """
         for slot, why in self._unexplained:
             # A fault at either end may close the stream before this host learns of the step of the fault.
             if self._connections.link(*self._links.end(slot)) not in self._connections.concerned:
@@ -279,7 +311,10 @@ class StepEngine:
         return self._runner.run(self._step, rank, self._inbox.pop(rank, []), links.peers, links.slot(rank, 0))
 
     def _send(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
-        """Queue packets of a rank on its links; packets whose link is down are lost."""
+        """Queue packets of a rank on its links.
+
+        Packets whose link is down are lost.
+        """
         # Hot path, once per rank and step: attributes are bound to locals, and a packet that leaves by several ports is
         # encoded once.
         links, step = self._links, self._step
@@ -351,7 +386,10 @@ class StepEngine:
             self._tell("received", step + 1, self._count_received())
 
     def _expects_order(self, step: Step) -> bool:
-        """Return whether an order for the next step comes: a rank is due, or packets are unread. Faults come unexpected."""
+        """Return whether an order for the next step is certain to come.
+
+        It is if a rank is due or packets are unread. Orders for faults come unexpected.
+        """
         return self._counted > 0 or 0 < self._due <= step
 
     def _count_received(self) -> Mapping[int, int]:

@@ -1,12 +1,12 @@
 """Framed TCP streams by the ten thousand: one edge-triggered epoll, no object and no task for a stream that is idle.
 
-An idle stream costs its descriptor in the kernel, and an entry in whatever array its owner indexes by descriptor. Bytes are
-read until a read comes back short. A stream has a buffer only while a frame is partial (`PartialFrames`) or a write is
-blocked (`BlockedWrites`). `FramedStreams` does not know the meaning of frames: it calls its owner with frames and ends, by
-descriptor. Measured on two cores, this reaches more than 80 % of the rate of a bare epoll loop; one task and one stream
-object per link reach 25 to 40 % (`scripts/bench core`).
+An idle stream costs its descriptor in the kernel, and an entry in each array that its owner indexes by descriptor. Bytes
+are read until a read comes back short. A stream has a buffer only while a frame is partial (`PartialFrames`) or a write
+is blocked (`BlockedWrites`). `FramedStreams` does not know the meaning of frames. It calls its owner with frames and
+ends, by descriptor. Measured on two cores, this reaches more than 80 % of the rate of a bare epoll loop. One task and
+one stream object per link reach 25 to 40 % (`scripts/bench core`).
 
-Known weak spot: while an owner is called with a frame of a stream, it must not close that stream; it raises FrameError
+Known weak spot: an owner that is called with a frame of a stream must not close that stream. It raises FrameError
 instead.
 """
 
@@ -29,13 +29,15 @@ from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
 
 # With the header of a bytes object 512 bytes, the largest object of CPython's own allocator.
 READ_BYTES = 479
-"""Bytes that the first read of an event asks for, at least, into an object of its own: CPython keeps free objects of this
-size ready. It grows while longer frames arrive; frames that are longer still go through the shared buffer.
+"""Bytes that the first read of an event asks for, at least, into an object of its own.
+
+CPython keeps free objects of this size ready. The number grows while longer frames arrive. Frames that are longer still
+go through the shared buffer.
 """
 BUFFER_BYTES = 256 * 1024
 # Found by measurement on two cores; see the docstring for the two effects.
 EVENTS = 64
-"""Events per poll. Many make the system calls cheap, few keep the data that they bring in the processor's cache."""
+"""Events per poll. Many save system calls. Few keep the data that they bring in the processor's cache."""
 BATCH = 64
 """Frames written in a row: system calls of one kind find their code in the processor's cache."""
 ACCEPTS = 1024
@@ -45,7 +47,7 @@ YIELD_SECONDS = 0.01
 HELLO_SECONDS = 5.0
 """The time a peer has to authenticate itself."""
 GONE_SECONDS = 60
-"""The time after which a control connection ends if the machine of the peer no longer answers."""
+"""The time after which a control connection ends if the peer's machine no longer answers."""
 ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 READABLE = int(select.EPOLLIN)
 RESET = Struct("ii").pack(1, 0)
@@ -55,10 +57,10 @@ RESET = Struct("ii").pack(1, 0)
 class FramedStreams:
     """A set of non-blocking framed streams, by descriptor.
 
-    `on_frame(fd, frame)` is called for every whole frame, its length included, and may raise FrameError to close that
-    stream. `on_end(fd, reason)` is called once for every stream that ends by itself or is closed for a malformed frame,
-    and never after `close`. Until `mark_authenticated`, the frames of an accepted stream may have HELLO_LIMIT bytes at
-    most.
+    `on_frame(fd, frame)` is called for every whole frame, its length included. It may raise FrameError to close that
+    stream. `on_end(fd, reason)` is called once for every stream that ends by itself or is closed for a malformed frame.
+    It is never called after `close`. Until `mark_authenticated`, the frames of an accepted stream may have HELLO_LIMIT
+    bytes at most.
     """
 
     def __init__(self, on_frame: Callable[[int, bytes], None], on_end: Callable[[int, str], None]) -> None:
@@ -75,14 +77,23 @@ class FramedStreams:
         """Streams whose peers have not authenticated themselves, with the time of their acceptance; the oldest first."""
         self._watched: dict[int, Callable[[], None]] = {}
         self._gone: set[int] = set()
-        """Descriptors closed during this batch of events. The kernel may have given the number to a new stream since."""
+        """Descriptors closed during this batch of events.
+
+        The kernel may have given the number to a new stream since.
+        """
         self._yield_at = 0.0
         """From this time on other tasks of the thread have to run before the next poll."""
         self._special: set[int] = set()
-        """Descriptors whose next event is not simply one whole frame: watched, partial or gone."""
+        """Descriptors whose next event is not simply one whole frame.
+
+        They are watched, partial or gone.
+        """
 
     def fileno(self) -> int:
-        """Return the epoll descriptor: readable whenever `poll` has something to do."""
+        """Return the epoll descriptor.
+
+        It is readable whenever `poll` has something to do.
+        """
         return self._epoll.fileno()
 
     @property
@@ -97,7 +108,10 @@ class FramedStreams:
     # --- which descriptors -----------------------------------------------------------------------------------------
 
     def listen(self, listener: socket.socket, on_accept: Callable[[int], None]) -> None:
-        """Accept from a listening socket; each new stream is unauthenticated until `mark_authenticated`."""
+        """Accept from a listening socket.
+
+        Each new stream is unauthenticated until `mark_authenticated`.
+        """
         listener.setblocking(False)
         self.watch(listener.fileno(), lambda: self._accept(listener, on_accept))
 
@@ -139,7 +153,10 @@ class FramedStreams:
             self._end(fd, f"no hello within {seconds:g} s")
 
     def close(self, fd: int, *, reset: bool = False) -> None:
-        """Close a stream; `reset` makes the peer see a reset instead of an orderly end."""
+        """Close a stream.
+
+        With `reset`, the peer sees a reset instead of an orderly end.
+        """
         self._forget(fd)
         if reset:
             # A reset is sent by close() only if SO_LINGER is set on the socket; a duplicate descriptor is enough to
@@ -166,7 +183,10 @@ class FramedStreams:
         self._unauthenticated.pop(fd, None)
 
     def _leave(self, fd: int) -> None:
-        """Ignore further events of this batch for the number `fd`: it may belong to a new stream by now."""
+        """Ignore further events of this batch for the number `fd`.
+
+        It may belong to a new stream by now.
+        """
         # Both sets until the next poll: the kernel gives a free number to the next stream at once, and `events` may
         # still hold an event of the old one.
         self._gone.add(fd)
@@ -190,7 +210,10 @@ class FramedStreams:
             on_accept(fd)
 
     def _evict_unauthenticated(self, listener: socket.socket, reason: str | None) -> None:
-        """Free a descriptor when they run out: end the oldest unauthenticated stream, or stop accepting."""
+        """Free a descriptor when they run out.
+
+        The oldest unauthenticated stream ends. Without one, the listener stops accepting.
+        """
         if self._unauthenticated:
             # The oldest has had the longest time to prove itself, so it is the least likely to do so.
             self._end(next(iter(self._unauthenticated)), f"no room: {reason}")
@@ -209,9 +232,9 @@ class FramedStreams:
         self._blocked.send_all(frames)
 
     def exchange(self, queue: list[tuple[int, bytes]]) -> None:
-        """Write the frames of `queue` until it is empty, and read in between. Not for handlers of frames.
+        """Write the frames of `queue` until it is empty, and read in between.
 
-        A handler that ends a stream may remove its frames from the queue.
+        Handlers of frames must not call this. A handler that ends a stream may remove its frames from the queue.
         """
         # Hot path; plain form: `send_all(queue)`. With thousands of streams every system call finds its socket outside the
         # processor's cache, unless what was just written is read before the next streams are touched.
@@ -224,7 +247,10 @@ class FramedStreams:
     # --- reading ---------------------------------------------------------------------------------------------------
 
     async def wait(self, linger_seconds: float = 0.0) -> None:
-        """Wait until something was read or written. Nothing else in this thread can run for the first `linger_seconds`."""
+        """Wait until something was read or written.
+
+        Nothing else in this thread can run for the first `linger_seconds`.
+        """
         # Lingering is for an owner that has the thread to itself. Letting trio's poller watch this one has a price: the
         # kernel first checks every stream, each arrival then wakes two pollers, and all processes that add streams contend
         # for one lock. As long as packets keep coming, it is cheaper to wait here.
@@ -234,7 +260,10 @@ class FramedStreams:
             trio.lowlevel.notify_closing(self.fileno())
 
     async def linger(self, seconds: float) -> bool:
-        """Poll after other tasks of this thread had a turn, if they had none for YIELD_SECONDS."""
+        """Poll once.
+
+        Other tasks of this thread have a turn first, if they had none for YIELD_SECONDS.
+        """
         # Hot path, at least once per step; plain form: a checkpoint before every poll. One checkpoint takes as long as
         # everything else that a host does in an idle step.
         if time.monotonic() >= self._yield_at:
@@ -243,7 +272,10 @@ class FramedStreams:
         return self.poll(seconds)
 
     def poll(self, seconds: float = 0.0) -> bool:
-        """Read and write all streams that are ready now or within `seconds`; return whether there were any."""
+        """Read and write all streams that are ready now or within `seconds`.
+
+        Returns whether there were any.
+        """
         # Hot path, once per batch of packets. Plain form: `for fd, event in events: self._handle(fd, event)`.
         # 1. All reads come before all frames are handed over, so that first the kernel and then the owner find their code
         #    and data in the processor's cache.
@@ -301,9 +333,10 @@ class FramedStreams:
             self._drain(fd, ended=bool(event & ENDED))
 
     def _drain(self, fd: int, data: bytes = b"", *, ended: bool = False) -> None:
-        """Read on after `data` until a read comes back short; if the stream has `ended`, to its end.
+        """Read on after `data` until a read comes back short.
 
-        The end has to be read now, since an edge-triggered poller reports it only once.
+        If the stream has `ended`, read to its end. The end has to be read now, because an edge-triggered poller reports
+        it only once.
         """
         try:
             while True:
@@ -355,7 +388,10 @@ class FramedStreams:
 
 
 def prepare(stream: socket.socket) -> None:
-    """Set the options of a run's streams before they connect; accepted streams inherit them from their listener."""
+    """Set the options of a run's streams before they connect.
+
+    Accepted streams inherit them from their listener.
+    """
     # A packet is one small write: Nagle's algorithm would hold it back for an acknowledgement.
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Acknowledgements ride on the answer: otherwise the kernel sends one of its own for each of the first packets.
@@ -365,8 +401,8 @@ def prepare(stream: socket.socket) -> None:
 def end_without_answer(stream: socket.socket) -> None:
     """End a control connection when the kernel of its peer is silent for GONE_SECONDS.
 
-    The kernels ask and answer by themselves, so a peer that is paused or busy stays connected, unless more data than fit in
-    the kernels' buffers, some megabytes, wait for it as long.
+    The kernels ask and answer by themselves, so a peer that is paused or busy stays connected. There is one exception:
+    more data than fit in the kernels' buffers, some megabytes, wait for it as long.
     """
     options = (
         (socket.TCP_KEEPIDLE, GONE_SECONDS // 3),

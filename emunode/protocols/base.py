@@ -1,16 +1,21 @@
 """The interface of a protocol: an object of one rank between its rule and its ports, the same under both clocks.
 
-A rule says what to send; the protocol decides when a port sends it, sends it again, answers what arrives, and passes on to
-the rule what is new. It is pure: no clock and no socket. Time is a whole number that the driver passes in: a step in
+A rule says what to send. The protocol decides when a port sends it, sends it again, and answers what arrives. It passes
+on to the rule what is new. It has no clock and no socket. Time is a whole number that the driver passes in: a step in
 lock-step, nanoseconds of virtual time under the timed clock.
 
-The driver (a node) calls, at one time and in this order: `receive` for what has arrived, `suspects` for ports whose state
-has changed, `wake` if the time of `alarm` has come, and `submit` for what the rule wants to send. Then it takes from
-`ready` what the port model and the ports allow, calls `sent` for each item whose transmission begins, and asks again when
-a port is free. So acknowledgements and time-outs queue at a port like everything else.
+The driver is a node. At one time it calls, in this order:
 
-A protocol speaks to its peers in *control segments*: segments whose tree is `CONTROL_TREE` plus a kind. They cross links as
-all segments do, have journal rows of an outcome of their own (`control`), and are never counted as deliveries.
+* `receive` for what has arrived;
+* `suspects` for ports whose state has changed;
+* `wake` if the time of `alarm` has come;
+* `submit` for what the rule wants to send.
+
+Then it takes from `ready` what the port model and the ports allow, calls `sent` for each item whose transmission begins,
+and asks again when a port is free. So acknowledgements and time-outs queue at a port like everything else.
+
+A protocol speaks to its peers in *control segments*: segments whose tree is `CONTROL_TREE` plus a kind. They cross links
+as all segments do. Their journal rows have an outcome of their own (`control`), and they never count as deliveries.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,10 +55,10 @@ class ControlKind(IntEnum):
 
 @lru_cache(maxsize=4096)
 def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, value: int = 0) -> Segment:
-    """Return a control segment. `number` is at most 2^31 - 1 and `value` at most 2^16 - 1.
+    """Return a control segment.
 
-    Its payload holds the value and a checksum of everything, so that two control segments differ in several bytes, and one
-    that a fault has altered is taken for no other.
+    `number` is at most 2^31 - 1 and `value` at most 2^16 - 1. The payload holds the value and a checksum of everything.
+    So two control segments differ in several bytes, and one that a fault has altered is not taken for another one.
     """
     # Kept: the sender of a segment and its receiver make the same acknowledgement, and the receiver of that a third one.
     # Over the decimal text: the same on every machine, and the commas keep a field from running into the next one.
@@ -67,13 +72,19 @@ def is_control(segment: Segment) -> bool:
 
 
 def is_sign_of_life(packet: Packet) -> bool:
-    """Return whether a packet is a sign of life, which is a packet of its own and the business of the detector."""
+    """Return whether a packet is a sign of life.
+
+    Such a packet carries nothing else and is the business of the detector.
+    """
     # By the tree: it may have been altered or repeated.
     return packet[0][2] == CONTROL_TREE + ControlKind.KEEP_ALIVE
 
 
 def control_kind(segment: Segment) -> ControlKind | None:
-    """Return the kind of a control segment; None for a segment of data, and for a control segment that was altered."""
+    """Return the kind of a control segment.
+
+    None for a segment of data, and for a control segment that was altered.
+    """
     origin, target, tree, number, payload = segment
     # Before the enum and the struct are asked: they raise errors for a tree without a kind and for another length.
     if tree - CONTROL_TREE not in _KINDS or len(payload) != CONTROL_BYTES:
@@ -108,10 +119,16 @@ LOCK_STEP: Final = Durations(int, 1, 1)
 
 
 class Protocol:
-    """One layer at one rank; this base class passes everything through, at once and once."""
+    """One layer at one rank.
+
+    This base class passes everything through, at once and once.
+    """
 
     waits = False
-    """Whether it acts at a rank that has received nothing, so that every rank has to begin with step 1."""
+    """Whether it acts at a rank that has received nothing.
+
+    Then every rank has to begin with step 1.
+    """
 
     def __init__(self) -> None:
         self._passing: list[PortSegment] = []
@@ -124,13 +141,22 @@ class Protocol:
         return None
 
     def start(self, now: int) -> None:
-        """Begin at the time when the node begins; a node that recovers begins anew."""
+        """Begin when the node begins.
+
+        A node that recovers begins anew.
+        """
 
     def resume(self, now: int) -> None:
-        """Note that the node runs again from `now` on, after a hang or a crash; earlier events are unknown."""
+        """Note that the node runs again from `now` on, after a hang or a crash.
+
+        Earlier events are unknown to it.
+        """
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
-        """Process a packet that has arrived by `port`; return the segments for the layer above, at the top for the rule."""
+        """Process a packet that has arrived by `port`.
+
+        Returns the segments for the layer above. Above the top layer is the rule.
+        """
         del now, port
         return packet
 
@@ -146,15 +172,19 @@ class Protocol:
         self._passing.append((port, segment))
 
     def ready(self, now: int) -> Sequence[PortSegment]:
-        """Return the segments that may leave at `now`, the most urgent first; each stays ready until `sent` is called
-        for it.
+        """Return the segments that may leave at `now`, the most urgent first.
+
+        Each stays ready until `sent` is called for it.
         """
         del now
         # The list itself, not a copy: nodes ask before every packet, and only `sent` changes it.
         return self._passing
 
     def sent(self, now: int, port: Port, segment: Segment) -> None:
-        """Note that the transmission of a ready segment begins at `now`; time-outs count from here."""
+        """Note that the transmission of a ready segment begins at `now`.
+
+        Time-outs count from here.
+        """
         del now
         self._passing.remove((port, segment))
 

@@ -53,12 +53,17 @@ class searched_property(cached_property[Value]):  # noqa: N801  # used as a deco
 
 
 def knows(topology: "Topology", name: str) -> bool:
-    """Return whether a network has a property without a search: set by its constructor, or by a formula of its family."""
+    """Return whether a property needs no search.
+
+    That is so where the constructor has set it, or where the family has a formula.
+    """
     return name in vars(topology) or not isinstance(getattr(type(topology), name), searched_property)
 
 
 class Topology(ABC):
-    """An interconnection network of `order` ranks with ports out of 0 .. `degree` - 1, each port one bidirectional link.
+    """An interconnection network of `order` ranks.
+
+    The ports of a rank have numbers out of 0 .. `degree` - 1. Each port is one end of a bidirectional link.
 
     >>> from emunode.topologies.registry import parse_topology
     >>> star = parse_topology("star:4")
@@ -102,7 +107,10 @@ class Topology(ABC):
 
     @classmethod
     def parse_number(cls, parameters: str) -> int:
-        """Return the parameter of a family that has a single number; raises ScenarioError (field `topology`)."""
+        """Return the parameter of a family that has a single number.
+
+        Raises ScenarioError (field `topology`).
+        """
         if not (parameters.isascii() and parameters.isdigit() and len(parameters) < 10):
             raise ScenarioError("topology", f"{cls.family}:{parameters}", f"write {cls.form} with {cls.condition}")
         return int(parameters)
@@ -111,9 +119,10 @@ class Topology(ABC):
     def parse_numbers(
         cls, parameters: str, separator: str, count: int | None = None, whole: str | None = None
     ) -> tuple[int, ...]:
-        """Return the numbers in `parameters`, a part of the text `whole` if that is given; `count` of them if given.
+        """Return the numbers in the text `parameters`.
 
-        Raises ScenarioError (field `topology`).
+        `whole` is the text that errors quote, if `parameters` is only a part of it. With `count`, there must be so many
+        numbers. Raises ScenarioError (field `topology`).
         """
         words = parameters.split(separator)
         well_formed = all(word.isascii() and word.isdigit() and len(word) <= 20 for word in words)
@@ -128,16 +137,19 @@ class Topology(ABC):
 
     @abstractmethod
     def rank(self, label: str) -> Rank:
-        """Return the rank of `label`; raises ScenarioError (field `label`) that shows the canonical form."""
+        """Return the rank of `label`.
+
+        Raises ScenarioError (field `label`) that shows the canonical form.
+        """
 
     @abstractmethod
     def neighbour(self, rank: Rank, port: Port) -> Rank:
         """Return the rank at the other end of `port`; ABSENT if `rank` has no such port."""
 
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
-        """Return the other end of the link at `port`: the neighbour, and the port of the same link there.
+        """Return the other end of the link at `port`: the neighbour and its port.
 
-        Here the neighbour's ports are tried in turn; a family overrides this where it has a rule.
+        This method tries the neighbour's ports in turn. A family overrides it where it has a rule.
         """
         neighbour = self.neighbour(rank, port)
         return neighbour, self.neighbours(neighbour).index(rank)
@@ -147,7 +159,10 @@ class Topology(ABC):
         return tuple(port for port, neighbour in enumerate(self.neighbours(rank)) if neighbour != ABSENT)
 
     def reverse_ports(self, rank: Rank) -> Sequence[Port]:
-        """Return the port at the other end of every port of `rank`, by port; ABSENT for ports that it lacks."""
+        """Return for each port of `rank` the port at the other end.
+
+        Ports that `rank` lacks have ABSENT.
+        """
         reverse = [ABSENT] * self.degree
         for port, _, its_port in self.ends(rank):
             reverse[port] = its_port
@@ -157,7 +172,10 @@ class Topology(ABC):
     """The vertex connectivity, if the literature proves it for the family."""
 
     def is_switch(self, rank: Rank) -> bool:
-        """Return whether `rank` only forwards: it has no message of its own and is no target. Here no rank is a switch."""
+        """Return whether `rank` only forwards.
+
+        A switch has no message of its own, and no message is for it. By default no rank is a switch.
+        """
         del rank
         return False
 
@@ -171,12 +189,18 @@ class Topology(ABC):
     # The network seen from a root.
 
     def seen_from(self, root: Rank) -> "Topology":
-        """Return the network renamed so that `root` is rank 0: this object itself if it looks the same from every rank."""
+        """Return the network renamed so that `root` is rank 0.
+
+        A network that looks the same from every rank returns itself.
+        """
         return self._renamed(root) if root else self
 
     @cached_property
     def _renamed(self) -> "Callable[[Rank], Topology]":
-        """Views by root. A view may hold a table of distances, so only as many are kept as fit `SEARCH_LIMIT` entries."""
+        """Return the view of the network from a root.
+
+        A view may hold a table of distances. So only as many views are kept as have `SEARCH_LIMIT` entries together.
+        """
         return lru_cache(max(2, SEARCH_LIMIT // self.order))(partial(RenamedTopology, self))
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
@@ -196,13 +220,17 @@ class Topology(ABC):
         return self._searched_weights[relative]
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """Return the number of links on a shortest path. A family without translations overrides it together with
-        `weight`.
+        """Return the number of links on a shortest path.
+
+        A family without translations overrides it together with `weight`.
         """
         return self.seen_from(other).weight(self.relative(one, other))
 
     def distribution_from(self, root: Rank) -> tuple[int, ...]:
-        """Return the number of ranks at distance 0, 1, .., `eccentricity(root)` from `root`."""
+        """Return how many ranks are at each distance from `root`.
+
+        The distances are 0, 1, .., `eccentricity(root)`.
+        """
         self._require_enumerable("formula for the numbers of nodes by distance")
         view = self.seen_from(root)
         counts = Counter(map(view.weight, view.ranks()))
@@ -214,12 +242,18 @@ class Topology(ABC):
 
     @searched_property
     def diameter(self) -> int:
-        """The largest distance. Without a formula: one search for each rank, so see `known_diameter`."""
+        """The largest distance between two ranks.
+
+        Without a formula this takes one search for each rank: see `known_diameter`.
+        """
         return max(max(breadth_first_distances(self, root)) for root in self.ranks())
 
     @property
     def known_diameter(self) -> int | None:
-        """`diameter` if the family has a formula, or it is quickly searched; None where that would take too long."""
+        """The diameter, or None if finding it would take too long.
+
+        It is known where the family has a formula, or where the network is small enough to search.
+        """
         return self.diameter if knows(self, "diameter") or self._quickly_searched else None
 
     @property
@@ -229,7 +263,10 @@ class Topology(ABC):
 
     @searched_property
     def bipartite(self) -> bool:
-        """Whether there are no cycles of odd length: whether no link joins two ranks at equal distance from rank 0."""
+        """Whether the network has no cycle of odd length.
+
+        Then no link joins two ranks at equal distance from rank 0.
+        """
         weights = self._searched_weights
         return not any(weights[one] == weights[other] for one, _, other, _ in self.links())
 
@@ -240,7 +277,10 @@ class Topology(ABC):
 
     @cached_property
     def _searched_weights(self) -> "array[int]":
-        """Distance of every rank from rank 0, by rank; raises ScenarioError for a network too large to search."""
+        """The distance of every rank from rank 0, by rank.
+
+        Raises ScenarioError for a network that is too large to search.
+        """
         self._require_enumerable("distance formula")
         return self.distances_from(0)
 
@@ -257,7 +297,10 @@ class Topology(ABC):
         )
 
     def _require_enumerable(self, missing: str) -> None:
-        """Raise ScenarioError (field `topology`) if a value without a formula would need too large a search."""
+        """Raise ScenarioError (field `topology`) if the network is too large to search.
+
+        `missing` names the value that has no formula.
+        """
         self.require(
             self.order <= SEARCH_LIMIT,
             f"{self.family} has no {missing}, and breadth-first search is limited to {SEARCH_LIMIT} nodes",
@@ -265,20 +308,29 @@ class Topology(ABC):
 
     @cached_property
     def average_distance(self) -> Fraction:
-        """Mean distance between two different ranks, exactly. In general this searches from every rank."""
+        """The exact mean distance between two different ranks.
+
+        Without a formula this searches from every rank.
+        """
         total = sum(sum(breadth_first_distances(self, root)) for root in self.ranks())
         return Fraction(total, self.order * (self.order - 1))
 
     @property
     def known_average_distance(self) -> Fraction | None:
-        """`average_distance` if the family has a formula for it, or it is quickly searched; None otherwise."""
+        """The average distance, or None if finding it would take too long.
+
+        It is known where the family has a formula, or where the network is small enough to search.
+        """
         by_formula = type(self).average_distance is not Topology.average_distance
         return self.average_distance if by_formula or self._quickly_searched else None
 
     # Derived from the above.
 
     def neighbours(self, rank: Rank) -> tuple[Rank, ...]:
-        """Return the other end of every port, by port; ABSENT for ports that `rank` lacks."""
+        """Return the neighbour at each port of `rank`.
+
+        Ports that `rank` lacks have ABSENT.
+        """
         return tuple([self.neighbour(rank, port) for port in range(self.degree)])  # a list is faster than a generator
 
     def adjacent(self, rank: Rank) -> Iterator[tuple[Port, Rank]]:
@@ -361,9 +413,10 @@ class RegularTopology(Topology):
 
 
 class VertexTransitiveTopology(RegularTopology):
-    """A network with automorphisms that carry any rank to rank 0, so that all ranks see the same distances.
+    """A network whose ranks all see the same distances.
 
-    The automorphism may change ports: only a `CayleyTopology` can serve all roots by one table.
+    For each rank there is an automorphism that carries it to rank 0. The automorphism may change ports: only a
+    `CayleyTopology` can serve all roots by one table.
 
     >>> from emunode.topologies.registry import parse_topology
     >>> cycles = parse_topology("ccc:3")
@@ -407,9 +460,10 @@ class VertexTransitiveTopology(RegularTopology):
 
 
 class CayleyTopology(VertexTransitiveTopology):
-    """A network with a translation for every rank: a bijection of the ranks that carries it to rank 0 and keeps every port.
+    """A network with a translation for every rank.
 
-    All ranks have the same ports, and a port leads to the same port number at every rank (`reverse_port`).
+    The translation is a bijection of the ranks that carries its rank to rank 0 and keeps every port. So all ranks have
+    the same ports. A port leads to the same port number at every rank (`reverse_port`).
 
     >>> from emunode.topologies.registry import parse_topology
     >>> cube = parse_topology("hypercube:3")
@@ -461,7 +515,10 @@ class CayleyTopology(VertexTransitiveTopology):
 
 
 class RenamedTopology(Topology):
-    """A network without translations as one root sees it: 0 and the root exchange their names; ports and labels stay."""
+    """A network without translations as one root sees it.
+
+    0 and the root exchange their names. Ports and labels stay.
+    """
 
     def __init__(self, network: Topology, root: Rank) -> None:
         self.family = network.family  # type: ignore[misc]  # messages name the family of the network
@@ -525,7 +582,10 @@ class RenamedTopology(Topology):
         return self._network.link_count
 
     def _swap(self, rank: Rank) -> Rank:
-        """Exchange names here and in the network, in either direction; ABSENT stays."""
+        """Exchange the names of 0 and the root, in either direction.
+
+        ABSENT stays ABSENT.
+        """
         return self._network.relative(rank, self._root)
 
 
@@ -538,7 +598,10 @@ FAMILIES: Final = Registry[str, type[Topology]](
 
 
 def breadth_first_distances(topology: Topology, root: Rank) -> "array[int]":
-    """Return the distance of every rank from `root`, by rank, found link by link; -1 for ranks that cannot be reached."""
+    """Return the distance of every rank from `root`, by rank.
+
+    Ranks that cannot be reached have -1.
+    """
     distances = array("i", [-1]) * topology.order
     distances[root] = 0
     queue = [root]

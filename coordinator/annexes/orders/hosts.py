@@ -1,15 +1,17 @@
 """Every order of the events at hosts, in lock-step.
 
-The step engine of hosts runs here without sockets. At a host the order for a step, the turns of its ranks, the packets of
-that step and reports of late arrivals may come in any order that the protocol of hosts allows: a packet of another host may
-arrive before the order for its step, between order and turns, and after the report; a packet between two ranks of the host
-arrives after the turn of its sender. A host without work gets no order, and a host that gets an order for faults alone may
-report arrivals before it.
+The step engine of hosts runs here without sockets. A host has four kinds of events in a step: the order for the step,
+the turns of its ranks, the packets of the step, and reports of late arrivals. They may come in any order that the
+protocol of hosts allows:
 
-Orders at different hosts are not combined. A host learns of others by packets and orders alone. So if each host sends the
-same packets and rows in every order of its own events, given the packets that the others send, then by induction over the
-steps there is one history. Within a host, each step runs all orders of its events from each reachable state, and equal
-states are merged. States are equal if everything that nodes, engine and faults hold is equal.
+* a packet of another host may arrive before the order for its step, between order and turns, and after the report;
+* a packet between two ranks of the host arrives after the turn of its sender;
+* a host without work gets no order, and a host whose order is for faults alone may report arrivals before it.
+
+Orders at different hosts are not combined. A host learns of others by packets and orders alone. So it is enough that
+each host sends the same packets and rows in every order of its own events, given the packets that the others send. Then,
+by induction over the steps, there is one history. Within a host, each step runs all orders of its events from each
+reachable state, and equal states are merged. States are equal if everything that nodes, engine and faults hold is equal.
 """
 
 from array import array
@@ -54,11 +56,17 @@ from emunode.play import play
 from emunode.topologies.base import ABSENT, Topology
 
 SlotFrame = tuple[int, bytes]
-"""A packet that arrives at a host, by its slot: the index of the rank at the host, times degree, plus port."""
+"""A packet that arrives at a host, with its slot.
+
+The slot is the index of the rank at the host, times degree, plus port.
+"""
 
 
 class _DirectLinks(LinkTable):
-    """The link ends of one host, without sockets: the descriptor of an end is its slot, and frames stay in `sent`."""
+    """The link ends of one host, without sockets.
+
+    The descriptor of an end is its slot, and frames stay in `sent`.
+    """
 
     def __init__(self, topology: Topology, placement: Placement, host: int) -> None:
         self._topology = topology
@@ -94,7 +102,10 @@ class _DirectLinks(LinkTable):
 
 
 class _Engine(StepEngine):
-    """A step engine that only notes the ranks with work; a rank takes its turn when `take_turn` is called."""
+    """A step engine that only notes the ranks with work.
+
+    A rank takes its turn when `take_turn` is called.
+    """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -118,7 +129,10 @@ class StepInput(NamedTuple):
 
 
 class OrderOutcome(NamedTuple):
-    """The visible result of a step at a host: it has to be the same in every order."""
+    """The visible result of a step at a host.
+
+    It has to be the same in every order.
+    """
 
     sent: tuple[SlotFrame, ...]
     """Packets, by slot."""
@@ -137,7 +151,10 @@ NOTHING: Final = OrderOutcome((), b"", (), 0, (), "")
 
 
 class _Host:
-    """One host from the start of a run; it is run again from there for every order."""
+    """One host from the start of a run.
+
+    For every order it is run again from there.
+    """
 
     def __init__(self, algorithm: Algorithm, placement: Placement, host: int) -> None:
         self._algorithm = algorithm
@@ -228,10 +245,9 @@ def local_orders(
     """Yield every order of the events of one host in one step, the plainest first.
 
     `slots` are the link ends where packets arrive. `own` has the slots of packets between ranks of the host, each with
-    the index of its sender among the `turns` that are taken. The host reports after the last turn, or after the order
-    if there is no turn. A later arrival may be reported before the next arrival, and the last arrival is always
-    reported. A host that is not `ordered` reports arrivals alone; before an order that is `unexpected`, arrivals may be
-    reported too.
+    the index of its sender among the `turns` that are taken. The host reports after the last turn, or after the order if
+    there is no turn. A later arrival may be reported before the next arrival, and the last arrival is always reported. A
+    host that is not `ordered` only reports arrivals. Before an order that is `unexpected`, arrivals may be reported too.
     """
     for taken in permutations(range(turns)):
         frame: list[LocalEvent] = [("order", 0), *(("turn", index) for index in taken)] if ordered else []
@@ -247,10 +263,10 @@ def _placed(
     *,
     unreported: bool = False,
 ) -> Iterator[tuple[LocalEvent, ...]]:
-    """Merge the events of ranks and the arrivals of packets in every possible order.
+    """Yield every way to merge the events of ranks and the arrivals of packets.
 
-    A packet follows the turn of its sender. After a packet may stand a report of late arrivals, if no event of `left`
-    remains, or if the next one is an order and orders are `unexpected`.
+    A packet follows the turn of its sender. A report of late arrivals may follow a packet if no event of `left` remains.
+    It may also follow if the next event is an order and orders are `unexpected`.
     """
     reports = not left or (unexpected and left[0][0] == "order")
     if left:
@@ -473,7 +489,10 @@ class HostOrders:
 
 
 def _differing(one: Journal, other: Journal) -> Iterator[tuple[Step, Rank]]:
-    """Yield step and sender of every row that one of two journals has and the other has not, up to its outcome."""
+    """Yield step and sender of every row in which two journals differ.
+
+    A row is compared up to its outcome.
+    """
     rows, others = (set(journal.frame.drop("outcome").collect().iter_rows()) for journal in (one, other))
     yield from ((row[0], row[1]) for row in rows ^ others)
 
@@ -501,7 +520,8 @@ _Place = tuple[bool, int]
 class _Barrier:
     """Every possible order of the reports of one step at the coordinator.
 
-    Messages of one host keep their order. States with the same open counts and the same messages to come are equal.
+    Messages of one host keep their order. Two states are equal if they have the same open counts and the same messages
+    to come.
     """
 
     def __init__(
@@ -556,13 +576,19 @@ class _Barrier:
                 yield index, (reported, count + 1)
 
     def _key(self, place: Sequence[_Place]) -> object:
-        """Return the state up to the names of hosts that have sent and are to receive equally many packets."""
+        """Return the state without the names of hosts that are alike.
+
+        Hosts are alike if they have sent, and are to receive, equally many packets.
+        """
         sums = (-1 if each.report is None else sum(each.report.sent.values()) for each in self._messages)
         ends = ((len(each.received), each.early) for each in self._messages)
         return tuple(sorted(zip(place, ends, sums, strict=True)))
 
     def _barrier_at(self, place: Sequence[_Place]) -> StepBarrier:
-        """Return the barrier after the first messages of every host; the order of hosts is arbitrary, as sums are."""
+        """Return the barrier after the first messages of every host.
+
+        Hosts are taken in any order, since the barrier only adds their counts.
+        """
         barrier = StepBarrier(_Channel(self._hosts))
         ordered = [host for host, each in zip(self._hosts, self._messages, strict=True) if each.report is not None]
         barrier.order("step", self._step, (), ordered)

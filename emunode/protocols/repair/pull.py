@@ -1,14 +1,15 @@
 """Repair by asking: a rank whose expected packet does not come asks one neighbour after the other for it.
 
-A rank knows from its own address when each segment of each tree is to arrive. If a segment is `after` steps overdue,
-the rank asks the first of its ports for it, and another port every two steps, the time of a request and its answer,
-until the segment comes or each port was asked once. If the scenario names the moment when all faults have ended, it
-begins again with the first port, until a whole round has begun since. A neighbour that has the segment answers in the
-next step; any other neighbour remembers the request, and answers when it gets the segment. Then the rank serves its
-children as usual, and drops further copies.
+A rank knows from its own address when each segment of each tree is to arrive. If a segment is `after` steps overdue, the
+rank asks the first of its ports for it. It asks another port every two steps, the time of a request and its answer,
+until the segment comes or each port was asked once. If the scenario names the moment when all faults have ended, the
+rank begins again with the first port, until a whole round has begun since that moment.
 
-Under the timed clock a segment is to arrive at the end of its step in the virtual time of lock-step. It is overdue `after`
-durations of the longest step later, and requests are as far apart as a request and its answer take.
+A neighbour that has the segment answers in the next step. Any other neighbour remembers the request, and answers when it
+gets the segment. Then the rank serves its children as usual, and drops further copies.
+
+Under the timed clock a segment is to arrive at the end of its step in the virtual time of lock-step. It is overdue
+`after` durations of the longest step later. Requests are as far apart as a request and its answer take.
 
 Only local knowledge is used: the ports that a rank believes to work (`LocalView.live_ports`), and its receipts.
 """
@@ -38,12 +39,16 @@ TreeSegment = tuple[int, int]
 
 
 class PullRule(RepairRule):
-    """A rule for ranks that ask for missing segments: it names the ports that a rank asks, and their order."""
+    """A rule for ranks that ask for missing segments.
+
+    It names the ports that a rank asks, and their order.
+    """
 
     @abstractmethod
     def ports(self, algorithm: TreeCollective, relative: Rank, tree: int) -> Sequence[Port]:
-        """Return the ports that a rank asks for a segment of `tree`, in order; `relative` is its address seen from the
-        source.
+        """Return the ports that a rank asks for a segment of `tree`, in order.
+
+        `relative` is the rank's address seen from the source.
         """
 
     def layer(self, algorithm: Algorithm, view: LocalView, timing: Durations) -> Protocol:
@@ -53,9 +58,10 @@ class PullRule(RepairRule):
 
 
 LAST_ROUND: Final = 1 << 15
-"""Marks the requests of another round that begins once nothing is broken, beside the number of a tree.
+"""Marks the requests of a further round, which begins once nothing is broken.
 
-A reliable link would take them for copies of earlier requests, whose answers may have been given up.
+The mark is added to the number of a tree. Without it, a reliable link would take these requests for copies of earlier
+ones, whose answers may have been given up.
 """
 
 
@@ -65,13 +71,19 @@ def tree_segment_of(request: Segment) -> TreeSegment:
 
 
 def overdue(timing: Durations, repair: Repair, crossing: Step) -> int:
-    """Return the time of the first request for a segment that crosses its last link in step `crossing` without faults."""
+    """Return the time of the first request for a segment.
+
+    Without faults the segment crosses its last link in step `crossing`.
+    """
     # A segment that crosses in a step is read in the next one.
     return timing.begins(crossing + 1) + repair.after * timing.step
 
 
 def period(timing: Durations) -> int:
-    """Return the time from one request to the next: the request crosses, and the answer crosses."""
+    """Return the time from one request to the next.
+
+    In that time the request crosses, and the answer crosses.
+    """
     return timing.control + timing.step
 
 
@@ -102,7 +114,10 @@ class Search:
 
 
 class Awaited:
-    """The segments that are to arrive on one tree, in order; `deadline` is the time when the next one is missed."""
+    """The segments that are to arrive on one tree, in order.
+
+    At `deadline` the next one is missed.
+    """
 
     __slots__ = ("_deadlines", "deadline", "tree_segment")
 
@@ -139,7 +154,7 @@ class PullLayer(Protocol):
         self._held: dict[TreeSegment, Segment] = {}
         self._searches: dict[TreeSegment, Search] = {}
         self._askers: dict[TreeSegment, list[Port]] = {}
-        """By segment that this rank does not have yet, the ports of the neighbours that asked for it."""
+        """By segment that this rank does not have yet, the ports that lead to the neighbours that asked for it."""
         self._requests: list[PortSegment] = []
 
     @property
@@ -165,7 +180,10 @@ class PullLayer(Protocol):
             yield overdue(self._timing, spec.repair, first + number * steps), (tree, segment)
 
     def receive(self, now: int, port: Port, packet: Packet) -> Packet:
-        """Note requests, pass on new segments, and send them to the ports that asked for them."""
+        """Note requests and pass on new segments.
+
+        New segments are also sent to the ports that asked for them.
+        """
         passed = []
         for segment in packet:
             kind = control_kind(segment)
@@ -229,7 +247,10 @@ class PullLayer(Protocol):
         return self._rule.ports(self._algorithm, self._relative, tree)
 
     def _end_round(self, search: Search, tree: int, now: int) -> None:
-        """Begin with the first port again if the round began under faults; every port was asked, or does not work."""
+        """Begin with the first port again if the round began under faults.
+
+        A round ends when every port was asked or does not work.
+        """
         if search.start >= self._healed:
             search.due = None
             return
@@ -276,6 +297,9 @@ class PullLayer(Protocol):
             askers.append(port)
 
     def _pass(self, port: Port, segment: Segment) -> None:
-        """Let a segment leave by a port, unless it is already waiting there: a child may have asked for it as well."""
+        """Let a segment leave by a port, unless it is already waiting there.
+
+        It may be: a child may have asked for it as well.
+        """
         if (port, segment) not in self._passing:
             self._passing.append((port, segment))
