@@ -55,7 +55,9 @@ def check_topology_at(topology: Topology, rank: Rank, root: Rank) -> None:
         raise ContractError(f"{topology.name}: wrong distance {distance} between ranks {rank} and {root}")
     for _, neighbour in topology.adjacent(rank):
         if topology.distance(rank, neighbour) != 1 or abs(topology.distance(neighbour, root) - distance) > 1:
-            raise ContractError(f"{topology.name}: the distances of neighbours {rank} and {neighbour} do not fit")
+            raise ContractError(
+                f"{topology.name}: ranks {rank} and {neighbour} are neighbours, but their distances say otherwise"
+            )
 
 
 def _check_name(topology: Topology) -> None:
@@ -106,7 +108,9 @@ def _check_view(
     view = topology.seen_from(root)
     relative = address(rank)
     if topology.absolute(relative, root) != rank or (relative == 0) != (rank == root):
-        raise ContractError(f"{topology.name}: rank {rank} seen from root {root} is {relative} and does not return")
+        raise ContractError(
+            f"{topology.name}: seen from root {root}, rank {rank} is {relative}, and absolute() does not lead back"
+        )
         # The translation has to keep ports, or one local rule could not serve every root.
     for port, neighbour in enumerate(neighbours):
         seen = ABSENT if neighbour == ABSENT else address(neighbour)

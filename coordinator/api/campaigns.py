@@ -80,14 +80,17 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
 ) -> "Campaign":
     """Run many trials over a grid of scenarios and faults.
 
-    `vary` has the values of each varied field of a scenario, such as `{"redundancy": range(1, 4)}`; `algorithm` may be one
-    of them. `faults` are the points of the grid, such as `"nodes=0..4"`; `fault` is in force in every trial. There are at
-    most `trials` trials of each variant at each point; a point stops earlier once the confidence interval of guaranteed
-    delivery is narrower than plus or minus `precision`. `workers` is the number of processes (default: one per core for many
-    trials in memory). With `out`, the campaign is kept in that folder, and an interrupted one is resumed from there.
+    `vary` has the values of each varied field of a scenario, such as `{"redundancy": range(1, 4)}`. `algorithm` may be
+    one of them. `faults` are the points of the grid, such as `"nodes=0..4"`. `fault` is in force in every trial.
 
-    `engine` is `messages`; `exact`, to evaluate fault sets without messages (ScenarioError where that is not exact); or
-    `auto`: exact wherever possible, with a sample that is run again with messages (RunError if a result differs).
+    Each variant has at most `trials` trials at each point. A point stops earlier once the confidence interval of
+    guaranteed delivery is narrower than plus or minus `precision`. `workers` is the number of processes (default: one
+    per core for many trials in memory). With `out`, the campaign is kept in that folder, and an interrupted one is
+    resumed from there.
+
+    `engine` is one of three words. `messages` runs every trial. `exact` evaluates fault sets without messages, and
+    raises ScenarioError where that is not exact. `auto` is exact wherever possible, and runs a sample again with
+    messages. It raises RunError if a result of the sample differs.
 
     Raises ScenarioError before anything runs, RunError if a trial cannot be run, and KeyboardInterrupt if interrupted.
 
@@ -140,7 +143,9 @@ _HEAD: Mapping[str, Callable[[Plan], object]] = {
 
 
 class Campaign(Judged):
-    """A finished campaign. A notebook shows its page: curves of delivery over the number of faults, and the results.
+    """A finished campaign.
+
+    A notebook shows its page: curves of delivery over the number of faults, and the results.
 
     >>> import coordinator as tb
     >>> found = tb.campaign(tb.network("hypercube:3"), "broadcast", "sbt", faults="nodes=1", trials=20)
@@ -158,7 +163,7 @@ class Campaign(Judged):
         self.path = path
         """The campaign folder; None for a campaign that is only in memory."""
         self.violations: list[dict[str, Any]] = []
-        """Of a campaign with a folder: a smallest scenario for each of the first violated claims."""
+        """For each of the first violated claims, a smallest scenario. Only campaigns with a folder have these."""
         self._grid = grid
         self.store = findings
         """The finished trials; not part of the public API."""
@@ -168,15 +173,19 @@ class Campaign(Judged):
 
     @property
     def results(self) -> pl.DataFrame:
-        """One row per variant and point: delivery ratio and guaranteed delivery with 95% intervals, beside theory.
+        """One row per variant and point.
 
-        Each varied field has a column with its values; `segments` and `seed` are called `varied_segments` and `varied_seed`.
+        A row has delivery ratio and guaranteed delivery with 95% intervals, beside theory. Each varied field has a
+        column with its values. `segments` and `seed` are called `varied_segments` and `varied_seed`.
         """
         return self._table(self.rows, COLUMN_TYPES)
 
     @cached_property
     def residuals(self) -> list[Residual]:
-        """For each variant and kind of faults with all sets of a size run: survived sets, and reliability."""
+        """Survived sets and reliability.
+
+        There is one entry for each variant and each kind of faults of which all sets of a size were run.
+        """
         return residuals(self.store)
 
     @property
@@ -191,40 +200,46 @@ class Campaign(Judged):
 
     @property
     def processes(self) -> pl.DataFrame:
-        """Under failure processes, one row per figure (availability, completion): mean, quantiles and their intervals.
+        """Under failure processes, one row per figure (availability, completion).
 
-        A completion without a number comes never; a bound without one is never, or not bounded by so few trials.
+        A row has the mean, quantiles and their intervals. A completion without a number never comes. A bound without a
+        number is never, or so few trials do not bound it.
         """
         return self._table(self.process_rows, {})
 
     @cached_property
     def trials(self) -> pl.DataFrame:
-        """One row per trial with messages: point, varied fields, draw, faults, seed, counts, unserved nodes, claims, hash.
+        """One row per trial with messages.
 
-        Trials that were evaluated exactly have a row only if they were run again.
+        A row has point, varied fields, draw, faults, seed, counts, unserved nodes, claims and hash. Trials that were
+        evaluated exactly have a row only if they were run again.
         """
         return self._table(list(trial_rows(self._grid, self._findings)), TRIAL_TYPES)
 
     def coverage(self) -> pl.DataFrame:
-        """Return the kinds of faults that trials have tried: network, kind, and how many places, steps and cells of all.
+        """Return the kinds of faults that trials have tried.
 
-        A cell is a kind, a place and the step when a fault begins. ScenarioError (field `coverage`) for the timed
-        clock.
+        A row has network, kind, and how many of all places, steps and cells were tried. A cell is a kind, a place and
+        the step when a fault begins. Raises ScenarioError (field `coverage`) for the timed clock.
         """
         rows = [{"network": name, **row} for name, found in coverage_of(self.store).items() for row in found.rows()]
         return pl.DataFrame(rows)
 
     def paired(self, baseline: str | None = None) -> pl.DataFrame:
-        """Return how each variant differs from `baseline` (default: the first), trial by trial under the same faults.
+        """Return how each variant differs from `baseline` (default: the first).
 
-        One row per figure (delivery ratio, longest latency), pair of variants and point: the number of pairs, the mean
-        difference with its 95% interval, and the trials in which the figure is larger and smaller. Draws that were evaluated
-        exactly are evaluated once more. ScenarioError (field `paired`) for an unknown variant, or if there is only one.
+        Variants are compared trial by trial under the same faults. There is one row per figure (delivery ratio, longest
+        latency), pair of variants and point. It has the number of pairs, the mean difference with its 95% interval, and
+        in how many trials the figure is larger and smaller. Draws that were evaluated exactly are evaluated once more.
+        Raises ScenarioError (field `paired`) for an unknown variant, or if there is only one.
         """
         return pl.DataFrame(paired_rows(self.store, baseline), infer_schema_length=None)
 
     def _table(self, plain: list[CampaignRow], types: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
-        """Return the rows as a frame, with a column per varied field in place of the column that names the variant."""
+        """Return the rows as a frame.
+
+        A column per varied field replaces the column that names the variant.
+        """
         overrides = {name: kind for name, kind in types.items() if plain and name in plain[0]}
         frame = pl.DataFrame(plain, schema_overrides=overrides, infer_schema_length=None)
         label = label_of(self._grid)
@@ -259,7 +274,11 @@ class Campaign(Judged):
 
     @property
     def verdict(self) -> Verdict:
-        """`violated` if a claim is or exact theory is excluded, `undecided` if all trials of a row are, else `holds`."""
+        """`violated`, `undecided` or `holds`.
+
+        It is `violated` if a claim is, or if results exclude an exact prediction of theory. It is `undecided` if all
+        trials of a row are.
+        """
         if any(row["violated"] or row["finding"] for row in self.rows):
             return Verdict.VIOLATED
         undecided = any(row["trials"] == row["undecided"] for row in self.rows)
@@ -274,11 +293,10 @@ class Campaign(Judged):
         return f"{networks}: {collectives} under faults"
 
     def plot(self, measure: str = "delivery_ratio", *, faults: str | None = None) -> Picture:
-        """Return the curves of `delivery_ratio` or `guaranteed` delivery over the number of faults, one line per
-        variant.
+        """Return the curves of a measure over the number of faults, one line per variant.
 
-        `faults` names a kind, such as `crashed nodes`, if the campaign has several; the default is the first. Raises
-        ScenarioError (field `plot`) if there is no such figure.
+        The measure is `delivery_ratio` or `guaranteed`. `faults` names a kind, such as `crashed nodes`, if the campaign
+        has several. The default is the first. Raises ScenarioError (field `plot`) if there is no such figure.
         """
         if measure not in MEASURES:
             raise ScenarioError("plot", measure, f"expected one of: {', '.join(MEASURES)}")
@@ -304,7 +322,10 @@ class Campaign(Judged):
         return {name: [(points[at].name, size) for at, size in sizes] for name, sizes in families(self._grid).items()}
 
     def _head(self) -> dict[str, object]:
-        """Return the settings that all trials share, by name: fields that are not varied, and the faults of every trial."""
+        """Return the settings that all trials share, by name.
+
+        These are the fields that are not varied, and the faults of every trial.
+        """
         plans = [variant.plan for variant in self._grid.variants]
         found: dict[str, object] = {}
         for name, value_of in _HEAD.items():
@@ -314,7 +335,10 @@ class Campaign(Judged):
         return found
 
     def report(self, path: Path | str | None = None) -> Page:
-        """Return the page of the campaign (a notebook shows it); with `path`, it is also written to that file."""
+        """Return the page of the campaign, which a notebook shows.
+
+        With `path`, it is also written to that file.
+        """
         facts = {**self._head(), "trials": self._count, "engine": self.engines, "grid": self._grid.fingerprint}
         losses, worst = loss_rows(self.store), worst_rows(self.store)
         text = page(
@@ -326,7 +350,10 @@ class Campaign(Judged):
         return shown
 
     def figures(self) -> dict[str, Picture]:
-        """Return every figure for a paper by its name: the curves, and the losses of each point; see `Picture.save`."""
+        """Return every figure for a paper by its name.
+
+        These are the curves, and the losses of each point; see `Picture.save`.
+        """
         return pictures_of(self.curves, loss_rows(self.store), None)
 
     def export(
@@ -376,7 +403,10 @@ class Campaign(Judged):
 
 
 def _values(name: str, values: Sequence[object]) -> pl.Series:
-    """Return the values of a field of a scenario as a column: numbers if all of them are, else texts."""
+    """Return the values of a field of a scenario as a column.
+
+    They are numbers if all of them are, else texts.
+    """
     numbers = all(value is None or isinstance(value, int | float) for value in values)
     return pl.Series(
         name, values if numbers else [None if value is None else str(value) for value in values], strict=False
@@ -384,7 +414,10 @@ def _values(name: str, values: Sequence[object]) -> pl.Series:
 
 
 def run_grid(findings: FinishedTrials, workers: int | None, progress: Progress) -> Campaign:
-    """Run the remaining trials of a grid; KeyboardInterrupt if interrupted, as nothing keeps what was done."""
+    """Run the remaining trials of a grid.
+
+    Raises KeyboardInterrupt if interrupted, because nothing keeps what was done.
+    """
     session = run_campaign(findings, workers, progress)
     if not session.finished:
         raise KeyboardInterrupt
@@ -408,8 +441,9 @@ def run_stored(grid: Grid, folder: Path, workers: int | None, progress: Progress
 
 @contextmanager
 def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
-    """Yield the values of a scenario that name a network for worker processes too: a networkx graph is written to a
-    file.
+    """Yield the values of a scenario that name a network for worker processes too.
+
+    A networkx graph is written to a file for them.
     """
     if not isinstance(net, BaseNetwork):
         raise ScenarioError("network", net, "expected a network, such as network('star:4')")
@@ -422,7 +456,10 @@ def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
 
 
 def result_files(done: Campaign) -> dict[str, str]:
-    """Return the figures, the page and the tables of a campaign: the text of each file in its folder."""
+    """Return the figures, the page and the tables of a campaign.
+
+    These are the texts of the files in its folder, by name.
+    """
     figures = {f"{slug(name)}.svg": svg for name, svg in done.pictures().items()}
     tables = {
         "table.csv": to_csv(done.rows),

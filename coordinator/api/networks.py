@@ -78,22 +78,26 @@ class BaseNetwork:
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """Every link once, as the labels of its ends, the one of lower rank first."""
+        """Every link once, as the labels of its ends.
+
+        The end of lower rank comes first.
+        """
         label = self.topology.label
         return [(label(one), label(other)) for one, _, other, _ in self.topology.links()]
 
     def to_networkx(self) -> "networkx.Graph[str]":
         """Return the network as a networkx graph of its labels.
 
-        Nodes have their `rank`, and `switch` where they only forward; links have the `ports` at their ends, first the port
-        of the lower rank. Attributes from a file are kept.
+        Nodes have their `rank`, and `switch` where they only forward. Links have the `ports` at their ends, first the
+        port of the lower rank. Attributes from a file are kept.
         """
         return to_networkx(self.topology)
 
     def algorithms(self, collective: str | None = None) -> list[str]:
-        """Return the names of the algorithms that can run here, of one collective or of all; see `coordinator.algorithms`.
+        """Return the names of the algorithms that can run on this network.
 
-        Raises ScenarioError (field `collective`).
+        They are the algorithms of one collective, or of all; see `coordinator.algorithms`. Raises ScenarioError (field
+        `collective`).
         """
         return list(dict.fromkeys(entry.name for entry in runnable(self.topology, collective)))
 
@@ -114,11 +118,11 @@ class BaseNetwork:
         return self.name, digest, tuple(self.plugins)
 
     def figures(self, *names: str, work: float | None = None) -> "list[InvariantResult]":
-        """Return the figures of fault tolerance by name, such as `"extra_connectivity:4"`, each with its closed form;
-        all by default.
+        """Return figures of fault tolerance by name, each with its closed form.
 
-        `work` limits each figure, in units of about a microsecond, by default as `coordinator graph` does. A figure that is
-        not computed says why. Raises ScenarioError (field `figure` or `work`).
+        A name is such as `"extra_connectivity:4"`. Without names, all are returned. `work` limits each figure, in units
+        of about a microsecond. By default the limit is that of `coordinator graph`. A figure that is not computed says
+        why. Raises ScenarioError (field `figure` or `work`).
         """
         evaluate = annex_function("figures of a network")
         return list(evaluate(self.topology, names, work))
@@ -136,13 +140,19 @@ def restore_network(
     plugins: Sequence[str],
     loaded: Sequence[Plugin],
 ) -> BaseNetwork:
-    """Make a network from its pickle; like every pickle, this executes any code that its author wants."""
+    """Make a network from its pickle.
+
+    Like every pickle, this executes any code that its author wants.
+    """
     load_kept_plugins(loaded)
     return kind(restore_topology(kept), plugins)
 
 
 class CollectiveMethod(Protocol[Outcome_co]):
-    """Runs one collective on a network; `Network` describes the arguments."""
+    """Runs one collective on a network.
+
+    `Network` describes the arguments.
+    """
 
     def __call__(
         self,
@@ -157,7 +167,10 @@ class CollectiveMethod(Protocol[Outcome_co]):
 
 
 class CollectiveMethods(Generic[Outcome_co]):
-    """One method per collective, for type checkers; `add_collectives` makes them."""
+    """One method per collective, for type checkers.
+
+    `add_collectives` makes the methods.
+    """
 
     broadcast: CollectiveMethod[Outcome_co]
     scatter: CollectiveMethod[Outcome_co]

@@ -65,10 +65,11 @@ PAGE_PIXELS, PAGE_WIDTH = 360, 900
 
 
 class Run(Judged):
-    """A finished run. Its tables are polars frames with the columns of the Parquet files of a run directory.
+    """A finished run.
 
-    A run that is undecided, or that failed after its first step, states the reason in `undecided` and holds its results
-    so far. In a notebook it shows its claims, and the network with a slider for the steps.
+    Its tables are polars frames with the columns of the Parquet files of a run directory. A run that is undecided, or
+    that failed after its first step, states the reason in `undecided` and holds its results so far. In a notebook it
+    shows its claims, and the network with a slider for the steps.
 
     >>> import coordinator as tb
     >>> run = tb.network("star:4").broadcast("greedy-tree")
@@ -81,9 +82,10 @@ class Run(Judged):
     def __init__(
         self, data: RunData | None, result: RunResult | MemoryRun | None = None, log: str | None = None
     ) -> None:
-        """Take the data of a stored run, or the result of a run in memory, whose data is put together on first use.
+        """Take the data of a stored run, or the result of a run in memory.
 
-        `log` is the log of a run in memory that comes from a pickle.
+        The data of a run in memory is put together on first use. `log` is the log of a run in memory that comes from a
+        pickle.
         """
         assert data is not None or isinstance(result, MemoryRun)
         self._data = data
@@ -91,7 +93,10 @@ class Run(Judged):
         self._kept_log = log
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle a stored run as its path, and one in memory whole, with the plug-ins that it needs."""
+        """Pickle a stored run as its path, and one in memory whole.
+
+        The pickle has the plug-ins that the run needs.
+        """
         plugins = kept_plugins(self.scenario.get("plugin", ()))
         if self.path is not None:
             return _restore_stored, (type(self), self.path.absolute(), plugins)
@@ -101,7 +106,10 @@ class Run(Judged):
 
     @property
     def data(self) -> RunData:
-        """The data of the report; not part of the public API."""
+        """The data of the report.
+
+        Not part of the public API.
+        """
         require_usable()
         if self._data is None:
             self._data = _data_of(self._fresh, self.summary, self.scenario)
@@ -109,9 +117,9 @@ class Run(Judged):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Return the run in a run directory, or the latest run of a folder of `runs/`; it may be incomplete or damaged.
+        """Return the run in a run directory, or the latest run of a folder of `runs/`.
 
-        Raises ScenarioError (field `run`) if there is no run.
+        The run may be incomplete or damaged. Raises ScenarioError (field `run`) if there is no run.
         """
         found = find_run(Path(path))
         with contradictions_named(found):
@@ -119,14 +127,20 @@ class Run(Judged):
 
     @property
     def name(self) -> str:
-        """Network, collective and algorithm, or the `name` of the scenario; of a stored run, the name of its folder."""
+        """The `name` of the scenario, or else network, collective and algorithm.
+
+        A stored run has the name of its folder.
+        """
         return self.data.name if self._data is not None else self._fresh.plan.name
 
     # --- verdict -------------------------------------------------------------------------------------------------------
 
     @property
     def verdict(self) -> Verdict:
-        """`holds`, `violated` or `undecided`; the latter also for a stored run without a verdict that can be read."""
+        """`holds`, `violated` or `undecided`.
+
+        A stored run without a verdict that can be read is `undecided` too.
+        """
         if self.finished is not None:
             return self._fresh.verdict
         stored = self.summary.get("verdict")
@@ -166,7 +180,10 @@ class Run(Judged):
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
-        """The scenario as the keys and values of a scenario file, complete: running it again repeats the run."""
+        """The scenario as the keys and values of a scenario file.
+
+        It is complete: running it again repeats the run.
+        """
         return (
             self._data.scenario if self._data is not None else tomllib.loads(dump_scenario(self._fresh.plan.scenario))
         )
@@ -191,21 +208,28 @@ class Run(Judged):
         return self.finished
 
     def row(self) -> dict[str, str | int | float | bool | None]:
-        """Return the run as one flat row: the scenario, every metric that is a single number, the verdict, violated claims.
+        """Return the run as one flat row.
 
-        Times are in seconds; `faults` and `violated` are one text each. Rows of several runs make a table:
+        The row has the scenario, every metric that is a single number, the verdict and the violated claims. Times are in
+        seconds. `faults` and `violated` are one text each. Rows of several runs make a table:
         `polars.DataFrame([run.row() for run in runs], infer_schema_length=None)`.
         """
         return run_row(self.name, self.scenario, self.summary)
 
     @property
     def faults(self) -> list[dict[str, Any]]:
-        """The faults of the run, with the steps when they began and showed: the content of `faults.json`."""
+        """The faults of the run, with the steps when they began and showed.
+
+        This is the content of `faults.json`.
+        """
         return self.data.faults
 
     @property
     def notes(self) -> list[str]:
-        """One sentence per part that is missing or unreadable; empty for a complete run."""
+        """One sentence per part that is missing or unreadable.
+
+        Empty for a complete run.
+        """
         return self.data.notes
 
     @cached_property
@@ -230,7 +254,10 @@ class Run(Judged):
 
     @property
     def elections(self) -> pl.DataFrame | None:
-        """The votes that altered copies took part in; None if there were none."""
+        """The votes that altered copies took part in.
+
+        None if there were none.
+        """
         return self.data.elections
 
     @property
@@ -333,10 +360,11 @@ class Run(Judged):
         return page
 
     def panel(self, name: str) -> Panel:
-        """Return one panel of the report, alone: a page that a notebook shows, and its charts as pictures.
+        """Return one panel of the report as a page of its own.
 
-        Names are `network`, `claims`, `steps`, `space-time`, `links` and the names in `panels`. Raises ScenarioError
-        (field `panel`) for another name, and for a panel that has nothing to show of this run.
+        A notebook shows the page, and its charts are pictures. Names are `network`, `claims`, `steps`, `space-time`,
+        `links` and the names in `panels`. Raises ScenarioError (field `panel`) for another name, and for a panel that
+        has nothing to show of this run.
         """
         return panel_of_run(self.data, name)
 
@@ -346,9 +374,10 @@ class Run(Judged):
         return shown_panels(self.data)
 
     def figures(self, step: int | None = None) -> dict[str, Picture]:
-        """Return the charts and maps of the report by their names, as pictures that `save` writes as SVG, PNG or LaTeX.
+        """Return the charts and maps of the report by their names, as pictures.
 
-        With `step` the map shows the run after that step; ScenarioError (field `step`) if the run has no such step.
+        Their method `save` writes SVG, PNG or LaTeX. With `step` the map shows the run after that step. Raises
+        ScenarioError (field `step`) if the run has no such step.
         """
         with contradictions_named(self.path):
             drawn: dict[str, Picture] = annex_function("Run.figures")(self.data, step)
@@ -435,12 +464,11 @@ def _restore_in_memory(
 def run_plan(
     plan: Plan, out: Path | None, progress: ProgressOption, page: "Watch | None" = None, origin: Origin | None = None
 ) -> Run:
-    """Run a plan, in memory or into the run directory `out`, steered from `page` if there is one.
+    """Run a plan, in memory or into the run directory `out`.
 
-    `origin` is the run that a branch continues.
-
-    Raises KeyboardInterrupt if the run was interrupted, after everything it started has ended; a run directory is kept, as
-    undecided. Other errors as of `execution.run.run`.
+    A `page`, if there is one, steers it. `origin` is the run that a branch continues. Raises KeyboardInterrupt if the
+    run was interrupted, after everything it started has ended. A run directory is then kept, as undecided. Other errors
+    as of `execution.run.run`.
     """
     require_possible(plan)
     if large := warning(plan):
@@ -472,7 +500,10 @@ def run_of(result: RunResult | MemoryRun) -> Run:
 
 
 def _data_of(result: MemoryRun, summary: dict[str, Any], scenario: dict[str, Any]) -> RunData:
-    """Return the data of the report of a run in memory; values have the types that JSON gives them."""
+    """Return the data of the report of a run in memory.
+
+    Values have the types that JSON gives them.
+    """
     plan, measurement = result.plan, result.conclusion.measurement
     data = RunData(
         Path(),

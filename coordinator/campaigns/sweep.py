@@ -1,7 +1,7 @@
 """Sweeps: algorithms over networks and sizes, one run each, and one metric beside its lower bound.
 
-A folder keeps every finished run as a line of `rows.jsonl`, so that an interrupted sweep is resumed where it stopped, and a
-larger one reuses the runs of a smaller one.
+A folder keeps every finished run as a line of `rows.jsonl`. So an interrupted sweep resumes where it stopped, and a
+larger sweep reuses the runs of a smaller one.
 """
 
 import json
@@ -73,7 +73,10 @@ def feature_metrics(features: Iterable[Feature]) -> list[str]:
 
 
 def known_metrics() -> list[str]:
-    """Return every metric that a sweep can have: metrics of all runs, of plug-ins, and of features."""
+    """Return every metric that a sweep can have.
+
+    These are metrics of all runs, of plug-ins and of features.
+    """
     return [*METRICS, *RUN_METRICS, *feature_metrics(FEATURES.values())]
 
 
@@ -151,7 +154,7 @@ class RunRecord:
     claims: Items[tuple[str, str, Finite, str]]
     """Name, relation, predicted value and source."""
     bits: Annotated[str, StringConstraints(pattern="^([0-9a-f]{4})*$", max_length=16 * MOST_COMPARED)] | None = None
-    """Of a run with real numbers: its first results, in hexadecimal digits of their little-endian bytes."""
+    """The first results of a run with real numbers, as hexadecimal digits of their little-endian bytes."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,10 @@ class SweepFile:
 
 @dataclass(frozen=True, repr=False)
 class Sweep(Judged):
-    """The result of a sweep. A notebook shows its page: the metric over the sizes, with its lower bounds, and the table."""
+    """The result of a sweep.
+
+    A notebook shows its page: the metric over the sizes, with its lower bounds, and the table.
+    """
 
     collective: str
     metric: str
@@ -182,13 +188,19 @@ class Sweep(Judged):
 
     @property
     def results(self) -> pl.DataFrame:
-        """One row per network and algorithm: measured value, predicted value, best lower bound, ratio to it, verdict, ..."""
+        """One row per network and algorithm.
+
+        A row has measured value, predicted value, best lower bound, ratio to it, verdict, and more.
+        """
         varied = any("varied" in row for row in self.rows)
         return pl.DataFrame(self.rows, schema=KINDS | VARIED_KINDS if varied else KINDS)
 
     @property
     def different_bits(self) -> list[str]:
-        """A line for each network and algorithm: how many different results the varied fields give."""
+        """How many different results the varied fields give.
+
+        There is a line for each network and algorithm.
+        """
         found: dict[tuple[str, str], list[int]] = {}
         for row in self.rows:
             if isinstance(number := row.get("result"), int):
@@ -215,7 +227,10 @@ class Sweep(Judged):
         return sweep_report.chart(self.title, self.metric, self.rows)
 
     def report(self, path: Path | str | None = None) -> Page:
-        """Return the page of the sweep (a notebook shows it); with `path`, it is also written to that file."""
+        """Return the page of the sweep, which a notebook shows.
+
+        With `path`, it is also written to that file.
+        """
         facts = plural(len(self.rows), "run") + ("" if self.finished else "; interrupted, so rows are missing")
         page = Page(sweep_report.page(self.title, self.metric, facts, self.rows, self.left_out), self.title)
         if path is not None:
@@ -224,7 +239,10 @@ class Sweep(Judged):
 
     @property
     def files(self) -> dict[str, str]:
-        """The texts of `table.csv`, `sweep.svg`, `sweep.tex` and `sweep.html`; none if no run was finished."""
+        """The texts of `table.csv`, `sweep.svg`, `sweep.tex` and `sweep.html`.
+
+        There are none if no run was finished.
+        """
         if not self.rows:
             return {}
         drawn = self.plot()
@@ -260,13 +278,14 @@ def sweep(
     warn: Callable[[str], object] = warnings.warn,
     **values: object,
 ) -> Sweep:
-    """Run every algorithm on every network and compare `metric` with the best lower bound that is claimed.
+    """Run every algorithm on every network and compare `metric` with the best claimed lower bound.
 
-    Names of networks may hold ranges, as `star:3..6`. `vary` has several values for further fields: a run is made of every
-    combination, and where runs add real numbers, their bits are compared. `values` are further fields of the scenario. Runs
-    are in memory unless `driver` is given. `warn` is called for each run that takes very long. ScenarioError before anything
-    runs, for an unknown metric, for an algorithm that is defined on none of the networks, and for a folder that holds
-    something else; RunError for a run that this machine cannot do.
+    Names of networks may hold ranges, as `star:3..6`. `vary` has several values for further fields. A run is made of
+    every combination, and where runs add real numbers, their bits are compared. `values` are further fields of the
+    scenario. Runs are in memory unless `driver` is given. `warn` is called for each run that takes very long.
+
+    ScenarioError is raised before anything runs: for an unknown metric, for an algorithm that is defined on none of the
+    networks, and for a folder that holds something else. RunError is raised for a run that this machine cannot do.
     """
     if metric not in (allowed := known_metrics()):
         raise ScenarioError("metric", metric, f"expected one of {', '.join(allowed)}")
@@ -308,18 +327,23 @@ def sweep(
 
 
 def _require_measured(metric: str, points: Sequence[SweepPoint]) -> None:
-    """Refuse a metric that only runs with a certain feature have, unless all runs have the feature."""
+    """Refuse a metric that only runs with a certain feature have.
+
+    It is allowed if all runs have the feature.
+    """
     if metric in METRICS or metric in RUN_METRICS:
         return
     for point in points:
         if metric not in feature_metrics(point.plan.features):
             names = " or ".join(name for name, feature in FEATURES.items() if metric in feature.metrics)
             where = f"{point.plan.scenario.algorithm} on {point.plan.topology.name}"
-            raise ScenarioError("metric", metric, f"only runs with the feature {names} have it, and {where} has not")
+            raise ScenarioError(
+                "metric", metric, f"only runs with the feature {names} have it, and {where} has no such feature"
+            )
 
 
 def rows_of(made: Sequence[tuple[SweepPoint, RunRecord]], metric: str) -> tuple[list[Row], list[str]]:
-    """Return the rows of finished runs with their records, and the lines about runs without a number for the metric."""
+    """Return the rows of finished runs, and lines about runs without the metric."""
     bits: dict[str, Row] = {}
     groups: dict[tuple[str, str], list[tuple[SweepPoint, RunRecord]]] = {}
     for point, record in made:
@@ -347,8 +371,9 @@ def without_number(point: SweepPoint, metric: str) -> str:
 
 
 def networks_in(text: str) -> Iterator[tuple[str, int | None]]:
-    """Yield the names that `star:3..6` or `torus:3..4x4` stands for, each with the number in the place of a single
-    range.
+    """Yield the names that `star:3..6` or `torus:3..4x4` stands for.
+
+    Each comes with the number in the place of a single range.
     """
     parts = RANGE.split(text)
     starts, ends = parts[1::3], parts[2::3]
@@ -375,8 +400,9 @@ def points_of(
     *,
     vary: Vary | None = None,
 ) -> tuple[list[SweepPoint], list[str]]:
-    """Return the runs in order, and the reasons why others are left out; ScenarioError if an algorithm has no run at
-    all.
+    """Return the runs in order, and the reasons why others are left out.
+
+    Raises ScenarioError if an algorithm has no run at all.
     """
     if not topologies or not algorithms:
         name = "algorithm" if topologies else "topology"
@@ -412,7 +438,10 @@ def points_of(
 
 
 def _settings_of(vary: Vary) -> list[dict[str, object]]:
-    """Return every combination of the varied values; ScenarioError (field `vary`) if they cannot be varied."""
+    """Return every combination of the varied values.
+
+    Raises ScenarioError (field `vary`) if they cannot be varied.
+    """
     for name, items in vary.items():
         if name in FIXED_FIELDS:
             raise ScenarioError("vary", name, "a sweep has flags of its own for it")
@@ -428,7 +457,10 @@ def _settings_of(vary: Vary) -> list[dict[str, object]]:
 
 
 def run_point(point: SweepPoint, driver: str | None = None) -> RunRecord | None:
-    """Return the metrics and claims of a run, on another driver if one is named; None if interrupted."""
+    """Return the metrics and claims of a run.
+
+    It runs on another driver if one is named. None if interrupted.
+    """
     plan = point.plan
     if driver not in (None, plan.scenario.driver):
         plan = make_plan(plan.scenario.on_driver(driver))
@@ -439,7 +471,10 @@ def run_point(point: SweepPoint, driver: str | None = None) -> RunRecord | None:
 
 
 def _record(key: str, result: FinishedRun, optional: Sequence[str]) -> RunRecord:
-    """Return the record of a run; its metrics in `optional` are None where it has no number for them."""
+    """Return the record of a run.
+
+    Metrics in `optional` are None where the run has no number for them.
+    """
     summary = result.summary
     claims = [
         (judgement.claim.name, judgement.claim.relation, judgement.claim.predicted, judgement.claim.source)
@@ -459,7 +494,10 @@ def _number(value: object) -> int | float | None:
 
 
 def row_of(point: SweepPoint, metric: str, record: RunRecord) -> Row:
-    """Return the row of one run: the metric, the value that is claimed for it, and the lower bound of every algorithm."""
+    """Return the row of one run.
+
+    It has the metric, the value that is claimed for it, and the lower bound of every algorithm.
+    """
     claims = [claim for claim in record.claims if claim[0] == metric]
     predicted = next((value for _, relation, value, _ in claims if relation == "=="), None)
     bound, reasons = stated_bound(run_claims(point.plan).kept, metric)
@@ -488,9 +526,10 @@ def row_of(point: SweepPoint, metric: str, record: RunRecord) -> Row:
 
 
 def _read_rows(folder: Path) -> dict[str, RunRecord]:
-    """Read the finished runs of a folder by their keys; an incomplete last line, left by a kill, is cut off.
+    """Read the finished runs of a folder by their keys.
 
-    Makes the folder. ScenarioError (field `out`) if it holds something else or cannot be written.
+    An incomplete last line, left by a kill, is cut off. Makes the folder. Raises ScenarioError (field `out`) if it holds
+    something else or cannot be written.
     """
     file = folder / ROWS
     require_no_links(folder, "out")
@@ -531,10 +570,11 @@ def _require_settings(folder: Path) -> None:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the values of `sweep.toml`, the only file that names the version of a sweep's folder.
+    """Return the values of `sweep.toml`.
 
-    OSError and ValueError as `read_toml`, but a missing file is a sweep of an early version: VersionError (field `sweep`),
-    as for another minor version.
+    It is the only file that names the version of a sweep's folder. Raises OSError and ValueError as `read_toml`. A
+    missing file means a sweep of an early version, and raises VersionError (field `sweep`), as another minor version
+    does.
     """
     try:
         values = read_toml(folder / SETTINGS, follow=False)
@@ -553,7 +593,10 @@ def _write_settings(
     vary: Vary,
     values: Mapping[str, object],
 ) -> None:
-    """Write the arguments of a sweep, for `verify` to find its runs; files of networks by their absolute paths."""
+    """Write the arguments of a sweep, for `verify` to find its runs.
+
+    Files of networks are written by their absolute paths.
+    """
     scenario = {name: value for name, value in values.items() if value is not None}
     settings = {
         VERSION_KEY: __version__,

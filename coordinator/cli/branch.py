@@ -31,7 +31,9 @@ def branch_from(text: str, words: Sequence[str], flags: Any) -> tuple[Origin, Sc
     for name, value in given.items():
         if name not in OWN and OPTIONS[name].group != OptionGroup.PROCESSES:
             raise ScenarioError(
-                name, value, "a branch has the options of its run, but for faults, processes and name; leave it out"
+                name,
+                value,
+                "a branch has the options of its run, except faults, processes and name; leave this one out",
             )
     load_plugins(given.pop("plugin", ()))
     if (program := given.pop("program", None)) is not None:

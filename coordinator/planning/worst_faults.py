@@ -130,7 +130,9 @@ class _Table:
         shape = copies, len(self._columns)
         if starts[-1] * copies * max(shape[1], 1) > MOST_CELLS:
             raise ScenarioError(
-                "faults", fault_set.name, f"its table has more than {MOST_CELLS:,} pairs of a place and a copy"
+                "faults",
+                fault_set.name,
+                f"the search needs a table of more than {MOST_CELLS:,} pairs of a place and a copy",
             )
         self._stops = np.zeros((starts[-1], *shape), np.bool_)
         self._takes_out = np.zeros((starts[-1], shape[1]), np.bool_)

@@ -1,13 +1,14 @@
 """Failure processes: every node or link fails and is repaired at random, by steps or in time.
 
-By steps, a working element fails with probability a at the beginning of each step, and a failed one is repaired with
-probability b, a two-state Markov chain: the times to failure and to repair are geometric, with means 1/a and 1/b steps.
-In time they are exponential, or have a Weibull law, with a mean time to failure (MTTF) and a mean time to repair
-(MTTR). The mean time between failures (MTBF) is MTTF + MTTR. The long-run availability is MTTF / MTBF = b / (a + b).
+By steps, an element is a Markov chain with two states. At the beginning of each step a working element fails with
+probability a, and a failed one is repaired with probability b. So the times to failure and to repair are geometric, with
+means 1/a and 1/b steps. In time they are exponential, or have a Weibull law, with a mean time to failure (MTTF) and a
+mean time to repair (MTTR). The mean time between failures (MTBF) is MTTF + MTTR. The long-run availability is MTTF /
+MTBF = b / (a + b).
 
-Each waiting time is drawn by inversion from a hash of the seed, the process, the element and the number of the change, so
-another element, process or end changes no event. The events become ordinary faults: a node crashes and recovers with fresh
-state, a link is down for an interval.
+Each waiting time is drawn by inversion from a hash of the seed, the process, the element and the number of the change.
+So another element, process or end changes no event. The events become ordinary faults: a node crashes and recovers with
+fresh state, a link is down for an interval.
 """
 
 import math
@@ -27,18 +28,21 @@ from emunode.model import Step
 MOST_EVENTS: Final = 100_000
 """The most outages of one draw of a process."""
 LEAST_MEAN: Final = 1_000
-"""The shortest mean of a waiting time in nanoseconds; a single waiting time is at least 1 ns."""
+"""The shortest mean of a waiting time, in nanoseconds. A single waiting time is at least 1 ns."""
 LEAST_SHAPE: Final = 0.1
 MOST_SHAPE: Final = 100.0
 MEAN: Final = re.compile(r"(?P<word>mttf|mtbf|mttr):(?P<mean>[^:]+)(?::weibull:(?P<shape>[^:]+))?")
 MOST_STEPS: Final = 10**15
-"""The longest mean in steps; its rate is still above the resolution of the random numbers."""
+"""The longest mean in steps. Its rate is still above the resolution of the random numbers."""
 assert Decimal(1) / MOST_STEPS > LEAST_RATE
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """A waiting time with a mean in nanoseconds: exponential, or of a Weibull law if its shape is not 1."""
+    """A waiting time with a mean in nanoseconds.
+
+    Its law is exponential, or a Weibull law if its shape is not 1.
+    """
 
     mean: int
     shape: float = 1.0
@@ -65,7 +69,10 @@ class Geometric:
     rate: float
 
     def wait(self, stream: str) -> Step | None:
-        """Return a number of steps, at least 1; None if an event with this probability per step never happens."""
+        """Return a number of steps, at least 1.
+
+        None if an event with this probability per step never happens.
+        """
         if self.rate <= 0:
             return None
         if self.rate >= 1:
@@ -80,8 +87,9 @@ def _uniform(stream: str) -> float:
 
 
 class Outage(NamedTuple):
-    """The first step or nanosecond of an outage, and the step or nanosecond of its repair; None without a repair in its
-    window.
+    """The first step or nanosecond of an outage, and that of its repair.
+
+    The repair is None if there is none in the window.
     """
 
     begin: int
@@ -89,7 +97,10 @@ class Outage(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Where outages may begin: from step `first` to the one before `end`, or after the time `first` and before `end`."""
+    """Where outages may begin.
+
+    By steps, from step `first` to the one before `end`. In time, after the time `first` and before `end`.
+    """
 
     first: int
     end: int
@@ -123,10 +134,10 @@ def outages(
 
 
 def expected_availability(failure: Lifetime | Geometric, repair: Lifetime | Geometric, window: Window) -> float | None:
-    """Return the mean share of a window when an element works; None for a Weibull law, since no closed form is known.
+    """Return the mean share of a window when an element works.
 
-    Of the chain in step t it is A + (1 - A) (1 - a - b)^t with A = b / (a + b); in continuous time, with rates a and b,
-    A + (1 - A) exp(-(a + b) t).
+    None for a Weibull law, since no closed form is known. The chain works in step t with probability A + (1 - A) (1 - a
+    - b)^t, where A = b / (a + b). In continuous time, with rates a and b, it is A + (1 - A) exp(-(a + b) t).
     """
     if not window.length:
         return 1.0
@@ -160,7 +171,10 @@ class Mean:
 
     @classmethod
     def read(cls, text: str, words: tuple[str, ...]) -> Self:
-        """Parse a text such as `mttf:2s:weibull:1.5` or `mttr:5`; ValueError states the expected form."""
+        """Parse a text such as `mttf:2s:weibull:1.5` or `mttr:5`.
+
+        Raises ValueError with the expected form.
+        """
         match = MEAN.fullmatch(text)
         if match is None or match["word"] not in words:
             forms = " or ".join(f"{word}:TIME" for word in words)
@@ -183,7 +197,10 @@ class Mean:
         return cls(amount, timed, _shape(match["shape"], timed=timed), word == "mtbf")
 
     def without(self, repair: "Mean | None") -> "Mean":
-        """Return the mean time to failure: of a mean time between failures, `repair` is subtracted. Raises ValueError."""
+        """Return the mean time to failure.
+
+        Of a mean time between failures, `repair` is subtracted. Raises ValueError.
+        """
         if not self.between:
             return self
         if repair is None or repair.timed != self.timed:

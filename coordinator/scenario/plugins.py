@@ -58,7 +58,9 @@ def _require_loaded(entry: str) -> str:
         return f"{name}{DIGEST}{sha256}"
     if same_name:
         raise ScenarioError(
-            "plugin", name, f"digest mismatch: the scenario says {sha256}, --plugin names one of {same_name[0].sha256}"
+            "plugin",
+            name,
+            f"digest mismatch: the scenario says {sha256}, the plug-in of --plugin has {same_name[0].sha256}",
         )
     raise ScenarioError(
         "plugin",

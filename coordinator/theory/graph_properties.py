@@ -331,7 +331,9 @@ def _shorter_cycle(
         if shortest is not None and 2 * here + 1 >= shortest:
             break
         if len(distance) > LARGEST_CYCLE_SEARCH:
-            raise LargeNetworkError(f"no cycle is among the {LARGEST_CYCLE_SEARCH:,} nodes that are closest to one")
+            raise LargeNetworkError(
+                f"the {LARGEST_CYCLE_SEARCH:,} nodes closest to one node have no cycle, and the search ends there"
+            )
         check_time(expired)
         for neighbour in neighbours(rank):
             if neighbour not in distance:

@@ -1,10 +1,12 @@
 """How many sets of faults leave every healthy node served: counted set by set with rows of bits, or bounded.
 
-Every place has a row with a bit for each copy and receiver: whether the path of the copy contains it. The union of the
-rows of a set marks the copies that the set stops or alters, and thousands of sets are united at once. Where there are
-too many sets, the number that cut off one given receiver follows by inclusion and exclusion over its paths. The largest
-of these numbers, and their sum, bound the number of sets that cut off any receiver; the sum is also the exact number of
-receivers cut off.
+Every place has a row with a bit for each copy and receiver. The bit says whether the path of the copy contains the
+place. The union of the rows of a set marks the copies that the set stops or alters, and thousands of sets are united at
+once.
+
+Where there are too many sets, inclusion and exclusion over the paths to one given receiver counts the sets that cut it
+off. The largest of these numbers, and their sum, bound the number of sets that cut off any receiver. The sum is
+also the exact number of receivers cut off.
 """
 
 from collections import Counter
@@ -40,7 +42,10 @@ NOTHING, EVERYTHING = np.uint64(0), ~np.uint64(0)
 
 
 class Survivors(NamedTuple):
-    """Bounds on the number of sets that leave every healthy node served; equal where the number is known."""
+    """Bounds on the number of sets that leave every healthy node served.
+
+    They are equal where the number is known.
+    """
 
     least: int
     most: int
@@ -53,10 +58,10 @@ class Survivors(NamedTuple):
 def survivors(
     tolerance: Tolerance, fault_set: FaultSetSpec, sets: int, *, defeated: bool, work: int = MOST_WORK
 ) -> tuple[Survivors, int]:
-    """Return the survivors among the `sets` sets of a fault set, and the work that counting them took.
+    """Return the survivors among the `sets` sets of a fault set, and the work of counting.
 
-    They are counted if that takes no more than `work`. `defeated` says whether faults within the numbers of the set defeat
-    a message (`Tolerance.defeat`).
+    They are counted if that takes no more than `work`. `defeated` says whether faults within the numbers of the set
+    defeat a message (`Tolerance.defeat`).
     """
     nodes = sum(part.count for part in fault_set.parts if not part.on_links)
     if not defeated and nodes < len(tolerance.receivers):
@@ -73,10 +78,11 @@ def survivors(
 
 
 class SetCounter:
-    """Sets of faults as rows of words: the copies they stop, the copies they alter, and the nodes they strike.
+    """Sets of faults as rows of words.
 
-    `sites` has for each part the sites that are chosen, each with the places that fail there together; without it each
-    place of a part is a site.
+    A row has the copies that the set stops, the copies that it alters, and the nodes that it strikes. `sites` has for
+    each part the sites that are chosen, each with the places that fail there together. Without it each place of a part
+    is a site.
     """
 
     def __init__(
@@ -113,7 +119,10 @@ class SetCounter:
         return message if self._by_origin else (message.receiver, message.origin)
 
     def count(self, counts: Sequence[int]) -> Survivors:
-        """Return the survivors among all sets with given numbers of faults, by part, set by set."""
+        """Return the survivors among all sets with given numbers of faults, by part.
+
+        They are counted set by set.
+        """
         given, tables, due = self._rows
         survived = lost = vacant = 0
         scan = self._scan(counts)
@@ -135,10 +144,10 @@ class SetCounter:
         return Survivors(survived, survived, lost, vacant)
 
     def most_harmful(self, counts: Sequence[int]) -> tuple[list[int], int]:
-        """Return the set that cuts off most healthy receivers, by the numbers of its sites, and the number of
-        receivers.
+        """Return the set that cuts off most healthy receivers.
 
-        Ties go to the first set in lexicographic order.
+        It is given by the numbers of its sites, and with it the number of receivers. Of equal sets, the first in
+        lexicographic order is returned.
         """
         given, tables, _ = self._rows
         best, harm = [], -1
@@ -216,7 +225,10 @@ class SetCounter:
         return reduce(np.add, [np.bitwise_count(missing[:, at]).astype(np.int64) for at in range(self._block)])
 
     def _owed(self, united: Words, due: Words) -> Words:
-        """Return `due` without bits for messages to and from faulty nodes: to them and from them nothing is due."""
+        """Return `due` without bits for messages to and from faulty nodes.
+
+        Nothing is due to a faulty node or from it.
+        """
         faulty = united[:, -self._block :]
         ends = np.array([end for end, _ in self._slots])
         # The bit of each slot's end in the block of struck nodes: its word, shifted to the lowest place.
@@ -288,7 +300,10 @@ def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSet
 
 
 def _missed_places(copies: Sequence[Copy], parts: int) -> Counter[tuple[int, ...]] | None:
-    """Return the sign of every choice of paths that a set may miss, summed by the numbers of places on them (by part)."""
+    """Return the signed number of choices of paths that a set may miss.
+
+    The signs are summed by the numbers of places on the paths, by part.
+    """
     found: Counter[tuple[int, ...]] = Counter({(0,) * parts: 1})
     if disjoint(copies):
         for copy in copies:

@@ -1,12 +1,15 @@
 """Symmetries of a network under an algorithm, and sets of faults up to them.
 
-Candidates are renamings of the ports that are the same at every rank. If one maps the network onto itself, it gives a
-permutation of the ranks that fixes the source: permutations of the symbols 2..n in star graphs, of the bits in hypercubes,
-and the units (for some alpha also conjugation) in Eisenstein-Jacobi networks. Such a permutation is a symmetry of a *run* if
-it also maps the algorithm's trees onto its trees, with the delay of every arc and the load of every tree. Then a fault and
-its image cost the same deliveries in the same steps. Every candidate is checked for all of this, link by link and arc by
-arc. For an algorithm without trees only the identity is used. Networks without translations have other ports at every rank;
-their automorphisms are searched by igraph, where it is installed, and checked in the same way.
+Candidates are renamings of the ports that are the same at every rank. A candidate that maps the network onto itself
+gives a permutation of the ranks that fixes the source. In star graphs it permutes the symbols 2..n, in hypercubes the
+bits, and in Eisenstein-Jacobi networks the units (for some alpha it may also conjugate).
+
+Such a permutation is a symmetry of a *run* if it also maps the algorithm's trees onto its trees, with the delay of every
+arc and the load of every tree. Then a fault and its image cost the same deliveries in the same steps. Every candidate is
+checked for all of this, link by link and arc by arc. For an algorithm without trees only the identity is used.
+
+Networks without translations have other ports at every rank. Their automorphisms are searched by igraph, where it is
+installed, and checked in the same way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +40,10 @@ MOST_DIMENSIONS = 3
 MOST_SETS = 20_000_000
 """Most sets that are enumerated for their orbits."""
 MOST_SYMMETRIES = 2_000
-"""Most automorphisms of a network without translations that are used; each is held against the trees arc by arc."""
+"""Most automorphisms of a network without translations that are used.
+
+Each is held against the trees arc by arc.
+"""
 ROWS_AT_ONCE = 200_000
 
 Ranks = NDArray[np.int64]
@@ -61,7 +67,10 @@ class Neighbourhood:
         self.table: Ranks = np.array([topology.neighbours(rank) for rank in topology.ranks()], dtype=np.int64)
 
     def automorphism(self, ports: Sequence[Port]) -> Symmetry | None:
-        """Return the automorphism that fixes the source and renames ports in this way at every rank, or None."""
+        """Return the automorphism that fixes the source and renames ports like this, or None.
+
+        It renames them in the same way at every rank.
+        """
         # `renamed[image, p]` is the neighbour of the image over the renamed port.
         renamed = self.table[:, list(ports)]
         image = np.full(self.topology.order, -1, dtype=np.int64)
@@ -79,7 +88,10 @@ class Neighbourhood:
         return Symmetry(image, tuple(ports)) if whole else None
 
     def checked(self, image: Ranks) -> Symmetry | None:
-        """Return the symmetry with these images of ranks, or None unless it is an automorphism that fixes the source."""
+        """Return the symmetry with these images of ranks.
+
+        None unless it is an automorphism that fixes the source.
+        """
         whole = len(np.unique(image)) == len(image) and image[self.source] == self.source
         kept = all(
             {int(image[peer]) for peer in self.table[rank] if peer != ABSENT}
@@ -90,7 +102,10 @@ class Neighbourhood:
 
 
 def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
-    """Yield candidate renamings of ports, the identity first: all of them, or the typical ones of the family."""
+    """Yield candidate renamings of ports, the identity first.
+
+    They are all renamings, or the typical ones of the family.
+    """
     degree = topology.degree
     match topology:
         case EisensteinJacobi(dimensions=dimensions) if dimensions <= MOST_DIMENSIONS:
@@ -116,7 +131,10 @@ def identity(topology: Topology) -> Symmetry:
 
 
 def symmetries(algorithm: Algorithm) -> list[Symmetry]:
-    """Return the candidates that are symmetries of the runs of `algorithm` without protocols, the identity first."""
+    """Return the symmetries of the runs of `algorithm`, the identity first.
+
+    They are the candidates that pass all checks, for runs without protocols.
+    """
     topology = algorithm.topology
     # Without trees there is nothing to check a candidate against.
     if not isinstance(algorithm, TreeCollective) or algorithm.collective is not Collective.BROADCAST:
@@ -131,10 +149,10 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
 
 
 def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:
-    """Return automorphisms that fix `source` and keep switches, found by igraph where it is installed, the identity
-    first.
+    """Return automorphisms that fix `source` and keep switches, the identity first.
 
-    All of them are returned if there are at most MOST_SYMMETRIES, else only the identity.
+    igraph finds them, where it is installed. All of them are returned if there are at most MOST_SYMMETRIES, else only
+    the identity.
     """
     alone = [identity(topology).ranks]
     try:

@@ -1,17 +1,15 @@
 """The results of votes under byzantine nodes: a function of the schedule and of the faults on their time axis.
 
-A receiver elects the value with more than half of the votes cast. Everything follows from m, the number of the x trees whose
-path to the receiver contains a byzantine node:
+A receiver elects the value with more than half of the votes cast. Everything follows from m: of the x trees, m have a
+byzantine node on their path to the receiver.
 
-| strategy of all byzantine nodes | votes for the right value, for one wrong value | result |
-|---|---|---|
-| common forgery | x - m, m | right if 2 m < x, wrong if 2 m > x, otherwise none |
-| equivocation | x - m, 1 | right if 2 m < x, otherwise none (x >= 2) |
-| silence | x - m, 0 | right if m < x, otherwise no vote |
+| strategy of all byzantine nodes | votes for the right value, for one wrong value | result | |---|---|---| | common
+forgery | x - m, m | right if 2 m < x, wrong if 2 m > x, otherwise none | | equivocation | x - m, 1 | right if 2 m < x,
+otherwise none (x >= 2) | | silence | x - m, 0 | right if m < x, otherwise no vote |
 
-Trees whose paths to each node share no inner node give m <= f for f byzantine nodes. So f <= floor((x - 1)/2) of them are
-harmless under every strategy, f = x/2 can prevent an election but not turn it, and f > x/2 can turn it (Fragopoulou and Akl
-1996). Where paths share nodes, one node can break several of them.
+If the paths of the trees to each node share no inner node, f byzantine nodes give m <= f. Then f <= floor((x - 1)/2) of
+them are harmless under every strategy, f = x/2 can prevent an election but not turn it, and f > x/2 can turn it
+(Fragopoulou and Akl 1996). Where paths share nodes, one node can break several of them.
 """
 
 from collections import Counter
@@ -32,7 +30,10 @@ Elected = Literal["right", "wrong", "none"]
 MOST_PATHS = 100_000
 """Most paths that are followed for the claims of a run."""
 APART_BYTES = 8
-"""Shorter forgeries that are meant to differ agree by chance too often to be left out: two of eight bytes once in 2^64."""
+"""Shorter forgeries that are meant to differ agree by chance too often to be left out.
+
+Two forgeries of eight bytes agree once in 2^64.
+"""
 
 
 class Ballot(NamedTuple):
@@ -59,9 +60,10 @@ class Ballot(NamedTuple):
 def ballots(
     paths: MessagePaths, timeline: FaultTimeline, faulty: Collection[Rank], seed: int
 ) -> Iterator[tuple[DueMessage, int, Ballot]]:
-    """Yield the vote on every segment of a message at every healthy rank, if all faults last for the whole run.
+    """Yield the vote on every segment of a message at every healthy rank.
 
-    `faulty` are the ranks with faults of their own; `seed` decides what faults draw. See `permanent`.
+    All faults must last for the whole run; see `permanent`. `faulty` are the ranks with faults of their own. `seed`
+    decides what faults draw.
     """
     # A fault with several effects is there once.
     faults = {
@@ -107,7 +109,10 @@ class _SchedulePaths:
 def _vote(
     treatments: LastingTreatments, timeline: FaultTimeline, segment: MessageSegment, tree: int, path: Path
 ) -> Treatment:
-    """Return the last treatment of a copy on its path; a lost copy counts as withheld."""
+    """Return the last treatment of a copy on its path.
+
+    A lost copy counts as withheld.
+    """
     origin, target, number = segment
     arrives = Treatment.PASS_ON
     for _, sender, port, receiver in path:
@@ -123,7 +128,10 @@ def _vote(
 
 
 def permanent(timeline: FaultTimeline, last: int | None) -> bool:
-    """Report whether faults decide the fate of a copy by its path alone, in force in all steps up to the `last` one."""
+    """Report whether a copy's path alone decides its fate.
+
+    Then the faults are in force in all steps up to the `last` one.
+    """
     # Intervals exclude their end. A fault that ends after the last step of the algorithm lasts for the whole run, too.
     end = ALWAYS if last is None else last + 1
     return not timeline.opaque and all(
@@ -174,7 +182,10 @@ def vote_claims(
 
 
 def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | None:
-    """Return the paths of all copies; None if they are too many, or if they do not decide the votes."""
+    """Return the paths of all copies.
+
+    None if they are too many, or if they do not decide the votes.
+    """
     # An algorithm that waits for answers has paths, but not every copy gets to take them.
     if algorithm.dependence not in (Dependence.FIXED, Dependence.QUEUED):
         return None
@@ -193,8 +204,9 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
 def _exact_claims(
     algorithm: Algorithm, paths: MessagePaths, timeline: FaultTimeline, faulty: Collection[Rank], source: str
 ) -> list[Claim]:
-    """Return the results of all votes on messages of healthy origins, and the number of messages with only right
-    segments.
+    """Return the results of all votes on messages of healthy origins.
+
+    Also returned is the number of messages with only right segments.
     """
     results: Counter[str] = Counter()
     whole: dict[tuple[DueMessage, int], bool] = {}

@@ -1,12 +1,12 @@
 """Byzantine nodes: what a rank does with each copy that it should pass on.
 
-A kind is one `treatment`: pass the copy on, forge it, or withhold it. The injector carries treatments out, and theory and
+A kind is one `treatment`: pass the copy on, forge it, or withhold it. The injector carries treatments out. Theory and
 the audit ask the same question, so a new strategy is one class here or in a plug-in.
 
-Under "a value with more than half of the votes cast is elected", let m of the x trees have a byzantine node on their path to
-a receiver. A common forgery elects a wrong value if and only if 2 m > x, and no value if 2 m = x. Forgeries that all differ
-never get two votes. Withheld copies cast no vote, so the receiver is right as long as m < x. Hence f <= floor((x - 1)/2)
-byzantine nodes on node-disjoint paths do no harm, whatever they do (Fragopoulou and Akl 1996).
+A value with more than half of the votes cast is elected. Let m of the x trees have a byzantine node on their path to a
+receiver. A common forgery elects a wrong value if and only if 2 m > x, and no value if 2 m = x. Forgeries that all
+differ never get two votes. Withheld copies cast no vote, so the receiver is right as long as m < x. Hence f <= floor((x
+- 1)/2) byzantine nodes on node-disjoint paths do no harm, whatever they do (Fragopoulou and Akl 1996).
 """
 
 from collections import defaultdict
@@ -41,7 +41,10 @@ class CopyPath(NamedTuple):
 
 
 class Treatment(IntEnum):
-    """A rank's treatment of a copy. Of several faults of one rank, the largest value decides."""
+    """A rank's treatment of a copy.
+
+    Of several faults of one rank, the largest value decides.
+    """
 
     PASS_ON = 0
     FORGE = 1
@@ -56,7 +59,10 @@ class CommonPaths(Protocol):
     """The paths that byzantine ranks know."""
 
     def paths(self, origin: Rank, segment: int) -> Sequence[CopyPath] | None:
-        """Return the paths of all copies of a segment to all its receivers; None if no copies are voted on."""
+        """Return the paths of all copies of a segment to all its receivers.
+
+        None if no copies are voted on.
+        """
 
 
 class CommonKnowledge(CommonPaths, Protocol):
@@ -76,7 +82,10 @@ class Collusion:
         self._winning = lru_cache(CACHE_ENTRIES)(self._winning_sends)
 
     def wins_behind(self, send: SendPlace, copy: CopyId) -> bool:
-        """Return whether a receiver behind `send` elects the common forgery if all colluders forge all its copies."""
+        """Return whether a receiver behind `send` elects the common forgery.
+
+        That is if all colluders forge all its copies.
+        """
         if self._known is None:
             return True
         origin, target, _, segment = copy
@@ -85,7 +94,10 @@ class Collusion:
         return target not in self._colluders if winning is None else (send, copy) in winning
 
     def _winning_sends(self, origin: Rank, segment: int) -> Collection[tuple[SendPlace, CopyId]] | None:
-        """Return the sends of colluders on whose copies a receiver is outvoted; None without a vote."""
+        """Return the sends of colluders on whose copies a receiver is outvoted.
+
+        None without a vote.
+        """
         paths = self._known.paths(origin, segment) if self._known else None
         if paths is None:
             return None
@@ -135,12 +147,18 @@ class ByzantineFault(NodeFault):
     evidence: ClassVar[tuple[str, ...]] = ("corrupt",)
 
     def treatment(self, sending: Sending) -> Treatment:
-        """Return the treatment of a copy; a function of the arguments alone."""
+        """Return the treatment of a copy.
+
+        It must depend on the arguments alone.
+        """
         raise NotImplementedError
 
 
 def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
-    """Return the treatment of a copy by one fault; FaultError if the code of the fault (maybe of a plug-in) fails."""
+    """Return the treatment of a copy by one fault.
+
+    Raises FaultError if the code of the fault fails, which may be that of a plug-in.
+    """
     try:
         return fault.treatment(sending)
     except (EmulatorError, MemoryError):
@@ -150,10 +168,16 @@ def treatment_by(fault: ByzantineFault, sending: Sending) -> Treatment:
 
 
 class LastingTreatments:
-    """The treatment of copies by faults that last for the whole run: a function of the faults and of known paths alone."""
+    """The treatment of copies by faults that last for the whole run.
+
+    It depends only on the faults and on known paths.
+    """
 
     def __init__(self, faults: Mapping[Rank, Iterable[Fault]], known: CommonPaths, seed: int) -> None:
-        """Take all faults by rank; the faults that treat no copies are left out."""
+        """Take all faults by rank.
+
+        Faults that treat no copies are left out.
+        """
         self._faults = {
             rank: [fault for fault in there if isinstance(fault, ByzantineFault)] for rank, there in faults.items()
         }
@@ -170,7 +194,10 @@ class LastingTreatments:
         return treatment if treatment is Treatment.WITHHOLD or copy[0] != rank else Treatment.PASS_ON
 
     def _collusion(self, kind: type[ByzantineFault]) -> Collusion:
-        """Return the ranks with a fault of this kind, as one party that remembers the votes that it has counted."""
+        """Return the ranks with a fault of this kind, as one party.
+
+        The party remembers the votes that it has counted.
+        """
         if kind not in self._collusions:
             ranks = [rank for rank, faults in self._faults.items() if any(isinstance(each, kind) for each in faults)]
             self._collusions[kind] = Collusion(self._known, ranks)
@@ -283,7 +310,10 @@ class Silent(SilentFault):
 
 @dataclass(frozen=True)
 class SelectiveFault(SilentFault):
-    """A fault that affects each choice with a probability of `rate`; choices do not depend on the step."""
+    """A fault that affects each choice with a probability of `rate`.
+
+    Choices do not depend on the step.
+    """
 
     rate: float
 

@@ -1,10 +1,13 @@
 """The faults of a run under the timed clock, as functions of virtual time.
 
-All times are whole nanoseconds since the run began. A packet that begins to leave at `start` and has crossed at `end` is
-received if and only if its sender, its link in this direction and its receiver are up during the whole of [start, end). At
-one instant receipts come first, then faults, then sends: a node that crashes at T has received what ends at T, and sends
-nothing that starts at T. Chance depends on (seed, step, rank, port, fault), as in lock-step, where (step, rank, port) names
-the packet; so no draw depends on a clock, and where the steps coincide the same packets are lost.
+All times are whole nanoseconds since the run began. A packet begins to leave at `start` and has crossed at `end`. It is
+received if and only if its sender, its link in this direction and its receiver are up during the whole of [start, end).
+
+At one instant receipts come first, then faults, then sends. So a node that crashes at T has received what ends at T, and
+sends nothing that starts at T.
+
+Chance depends on (seed, step, rank, port, fault), as in lock-step, where (step, rank, port) names the packet. So no draw
+depends on a clock, and where the steps coincide the same packets are lost.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,14 +45,20 @@ from emunode.topologies.base import Topology
 
 
 class TimedFault(NamedTuple):
-    """A fault with its times: in force from `start` on, and before `end`. The steps in its record have no meaning."""
+    """A fault with its times.
+
+    It is in force from `start` on, and before `end`. The steps in its record have no meaning.
+    """
 
     start: int
     end: int
     fault: Fault
 
     def record(self) -> tuple[object, ...]:
-        """Return the fault as plain values, without its steps: nanoseconds are too many for a step."""
+        """Return the fault as plain values, without its steps.
+
+        Nanoseconds are too many for a step.
+        """
         forever: dict[str, Any] = {"last": FOREVER} if "last" in field_names(type(self.fault)) else {}
         return (self.start, self.end, to_record(replace(self.fault, step=1, **forever)))
 
@@ -132,7 +141,10 @@ class FaultsInTime:
                 self._number(self._links.setdefault((sender, port), []), each)
 
     def _repair(self, start: int, fault: Up) -> None:
-        """End an outage of a direction of a link at `start`, or all that has befallen it."""
+        """End an outage of a direction of a link at `start`.
+
+        `Heal` also ends everything else that has befallen it.
+        """
         link = fault.sender, fault.port
         _cut(self._down.get(link, []), start)
         if isinstance(fault, Heal):
@@ -149,7 +161,10 @@ class FaultsInTime:
     # --- nodes and links -------------------------------------------------------------------------------------------
 
     def incarnations(self, rank: Rank) -> list[Interval]:
-        """Return the incarnations of a node, from its creation to its crash; a recovery creates it anew."""
+        """Return the incarnations of a node, each from its creation to its crash.
+
+        A recovery creates the node anew.
+        """
         # Crashes and recoveries alternate, so the last one may have no end.
         ends = zip_longest(self._births.get(rank, [0]), self._crashes.get(rank, ()), fillvalue=ALWAYS)
         return [Interval(start, end) for start, end in ends]
@@ -169,7 +184,10 @@ class FaultsInTime:
         return bool(self._treatments.byzantine(0, rank))
 
     def treated(self, step: Step, rank: Rank, port: Port, segments: Packet, start: int) -> tuple[Packet, Packet]:
-        """Return the segments of a packet that starts at `start`: sent segments, as altered, and withheld segments."""
+        """Return the segments of a packet that starts at `start`, as the node treats them.
+
+        These are the sent segments, as altered, and the withheld segments.
+        """
         if not self.is_byzantine(rank, start):
             return segments, ()
         return self._treatments.treated(self._treatments.byzantine(step, rank), step, rank, port, segments)
@@ -180,13 +198,17 @@ class FaultsInTime:
         return shown if rate is None else ceil(shown / rate)
 
     def shown(self, rank: Rank, time: int) -> int:
-        """Return the reading of the clock of `rank` at `time`: `clock(rank, x)` is the first time when it reads x."""
+        """Return the reading of the clock of `rank` at `time`.
+
+        `clock(rank, x)` is the first time when it reads x.
+        """
         rate = self._rates.get(rank)
         return time if rate is None else floor(time * rate)
 
     def crosses(self, rank: Rank, port: Port, start: int, end: int) -> bool:
-        """Return whether both ends and the link are up from `start` to `end`. Faults of single packets are no concern
-        here.
+        """Return whether both ends and the link are up from `start` to `end`.
+
+        Faults of single packets are left out here.
         """
         # A packet of no duration still needs its ends at its time.
         end = max(end, start + 1)
@@ -202,14 +224,18 @@ class FaultsInTime:
         return down or self.silent(self._topology.neighbour(rank, port), time)
 
     def is_dead_end(self, rank: Rank, port: Port, time: int) -> bool:
-        """Return whether `rank` was silent just before `time`, or its link by `port` down, so that nothing came from
-        it.
+        """Return whether nothing came from `rank` by `port` just before `time`.
+
+        Then the rank was silent, or its link down.
         """
         before = (time - 1, time)
         return _overlaps(self._silent.get(rank, ()), *before) or _overlaps(self._down.get((rank, port), ()), *before)
 
     def dead_since(self, rank: Rank, port: Port, time: int) -> int:
-        """Return the beginning of the silence of `rank` at `port`; `time` if something came just before it."""
+        """Return the beginning of the silence of `rank` at `port`.
+
+        Returns `time` if something came just before it.
+        """
         since = time
         while True:
             spans = (*self._silent.get(rank, ()), *self._down.get((rank, port), ()))
@@ -225,7 +251,10 @@ class FaultsInTime:
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def occupancy(self, step: Step, rank: Rank, port: Port, start: int, duration: int) -> int:
-        """Return how long a packet that starts at `start` occupies its port; `duration` is its time without faults."""
+        """Return how long a packet that starts at `start` occupies its port.
+
+        `duration` is its time without faults.
+        """
         nodes, links = self._slow.get(rank), self._slow_links.get((rank, port))
         if not nodes and not links:
             return duration
@@ -246,7 +275,10 @@ class FaultsInTime:
         return ceil(duration * factor)
 
     def slowness(self, rank: Rank, time: int) -> Fraction:
-        """Return how many times as long everything takes that `rank` does at `time`."""
+        """Return the factor by which `rank` is slow at `time`.
+
+        Everything that it does takes so many times as long.
+        """
         factors = (
             exact(each.fault.factor)  # type: ignore[attr-defined]
             for each in self._slow.get(rank, ())
@@ -255,8 +287,9 @@ class FaultsInTime:
         return prod(factors, start=Fraction(1))
 
     def largest_factor(self) -> float:
-        """Return the most times as long as without faults that a packet may occupy its port: node and link factors
-        multiply.
+        """Return the largest factor by which a packet may occupy its port longer than without faults.
+
+        The factors of a node and of its link multiply.
         """
         nodes = {rank: _product(there) for rank, there in self._slow.items()}
         links = {
@@ -277,7 +310,10 @@ class FaultsInTime:
 
 
 def _product(slow: Iterable[TimedFault]) -> Fraction:
-    """Return the largest product of the factors of these faults, whether or not they are in force at the same time."""
+    """Return the largest product of the factors of these faults.
+
+    They need not be in force at the same time.
+    """
     factors = (
         1 + exact(fault.spread) if isinstance(fault, Jitter) else exact(fault.factor)  # type: ignore[attr-defined]
         for _, _, fault in slow
@@ -306,7 +342,10 @@ class _Treatments(Faults):
 
 @cache
 def exact(value: float) -> Fraction:
-    """Return the number as it is written in decimals, so that 1 ms x 1.1 is 1.1 ms and not a nanosecond more."""
+    """Return the number as it is written in decimals.
+
+    So 1 ms x 1.1 is 1.1 ms and not a nanosecond more.
+    """
     return Fraction(repr(value))
 
 

@@ -104,7 +104,9 @@ def read_contributions(path: str, kind: NumberType, count: int, row: str = "node
     if path.startswith(HELD):
         array = _held.get(path)
         if array is None:
-            raise ScenarioError("data", path, "an array that this process does not hold, or no longer; give a file")
+            raise ScenarioError(
+                "data", path, "this process does not hold the array, or holds it no longer; give a file"
+            )
         _require_shape(array.shape, kind, count, path, row)
         if (path, kind) in _without_nan:
             return cast("bytes", array.reshape(-1).data.cast("B"))
@@ -122,7 +124,7 @@ def read_contributions(path: str, kind: NumberType, count: int, row: str = "node
     except OSError as error:
         raise ScenarioError("data", path, f"the file cannot be read: {error.strerror}") from None
     except ValueError:
-        raise ScenarioError("data", path, "it is no array of numbers in the format .npy") from None
+        raise ScenarioError("data", path, "it is not an array of numbers in the format .npy") from None
 
 
 def _require_shape(shape: tuple[int, ...], kind: NumberType, count: int, path: str, row: str) -> None:

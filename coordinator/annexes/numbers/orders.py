@@ -170,7 +170,9 @@ def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTr
         raise ScenarioError("algorithm", algorithm.name, "it folds in no fixed order")
     if not algorithm.traits.states_order:
         raise ScenarioError(
-            "algorithm", algorithm.name, "it adds by itself; --values probe reads its order from results"
+            "algorithm",
+            algorithm.name,
+            "it does not state its order of additions; --values probe reads the order from results",
         )
     blocks = len(algorithm.block_owners) * algorithm.spec.messages * algorithm.segments_per_message
     folds = blocks * algorithm.topology.order

@@ -84,7 +84,9 @@ class BitRowEngine(CertificateEngine):
         self._engine = batch_engine_of(plan)
         expected = sum(level.sets for level in levels) // certificate.symmetries
         if not self._always and expected <= len(levels) * sample_size(self._engine):
-            raise InexactError(f"about {expected} sets are no more than a sample would have")
+            raise InexactError(
+                f"with about {expected} sets, running all of them takes no longer than checking a sample"
+            )
         certificate.engine = "exact"
         return certificate, levels
 

@@ -65,7 +65,9 @@ def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
                 raise ScenarioError("faults", text, reason)
             if fault_set.how not in ("random", "all") or fault_set.sources or text.startswith("random"):
                 raise ScenarioError(
-                    "faults", text, "a certificate covers every set of faults, such as nodes<=2;links<=1"
+                    "faults",
+                    text,
+                    "a certificate covers every set of faults: write a kind and a number, such as nodes<=2;links<=1",
                 )
             fault_sets.append(replace(fault_set, how="all"))
     return sorted(dict.fromkeys(fault_sets), key=lambda fault_set: fault_set.size)
@@ -242,7 +244,7 @@ class MessageEngine(CertificateEngine):
         scenario = self.certifier.scenario
         if sample is not None and (scenario.driver == "memory" or sample < 0):
             raise ScenarioError(
-                "sample", sample, "a number of sets to repeat on the driver; needs a driver other than memory"
+                "sample", sample, "expected a number of sets to repeat on the driver, and a driver other than memory"
             )
         self._sample = sample
         certificate, self._orbits, levels = self.certifier.orbits(fault_sets)

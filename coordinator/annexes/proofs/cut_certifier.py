@@ -41,7 +41,9 @@ class CutEngine(CertificateEngine):
 
     def prepare(self, fault_sets: Sequence[FaultSetSpec], sample: int | None) -> tuple[Certificate, list[Level]]:
         if not fault_sets or sample is not None:
-            raise NotProvableError("it proves something about sets of faults, without running them")
+            raise NotProvableError(
+                "smallest cuts prove something about sets of faults: give sets of faults, and no sample"
+            )
         check_workers(self.certifier.workers)
         plan = self.certifier.plan
         self._places = FaultSites(plan.algorithm, plan.scenario.fault)

@@ -61,10 +61,16 @@ class LiteralAlgorithm(Algorithm):
         if network.b != network.a + 1:
             raise ScenarioError("topology", network.name, f"{self.name} is printed for alpha = a + (a+1) rho")
         if self.spec.segments > 1:
-            raise ScenarioError("segments", self.spec.segments, f"{self.name} sends whole messages; 1")
+            raise ScenarioError(
+                "segments", self.spec.segments, f"{self.name} sends whole messages; the only value is 1"
+            )
         # The number of a sector travels as the tree of a segment, which has 15 bits.
         if network.dimensions * 36 * self.length**2 >= LARGEST_STATE:
-            raise ScenarioError("topology", network.name, f"{self.name} has no numbers for counters as large as these")
+            raise ScenarioError(
+                "topology",
+                network.name,
+                f"{self.name} sends its counters as the number of a tree, and on this network they are too large",
+            )
 
     def encode(self, sector: SectorArguments) -> int:
         """Return the number of a sector and its counters."""

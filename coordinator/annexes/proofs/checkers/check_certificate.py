@@ -70,7 +70,7 @@ def require_certificate(data):
     classes = [each for threat in data["threats"] for each in threat["classes"]]
     require([each["cut"] or [] for each in classes], [[str]], "a cut")
     if data["format"] != "coordinator-certificate" or not re.fullmatch(r"\d+\.\d+\.\d+", data["version"]):
-        raise ValueError("it is no certificate of a version of three numbers")
+        raise ValueError("its format is not coordinator-certificate, or its version is not three numbers such as 0.3.0")
     if data["method"] not in ("cuts", "runs") or not 1 <= len(data["levels"]) <= 10_000:
         raise ValueError("its method is cuts or runs, and it has 1 to 10,000 levels")
     if not all(each["members"] and all(len(pair) == 2 for pair in each["members"]) for each in classes):
