@@ -8,7 +8,7 @@ const DOT = 2.5; // radius in pixels up to which a node is a square
 const IDLE_LINKS = 420; // larger networks would be a grey area
 const MOTION = 300; // milliseconds in which packets move along their links
 const MOST_MOVING = 1_500; // packets of one step that move
-const LETTERS = 9; // smallest letters, in pixels
+const LETTERS = 8; // smallest letters, in pixels
 
 export class NetworkMap extends Viewport {
   constructor(canvas, picture) {
@@ -389,8 +389,8 @@ export class NetworkMap extends Viewport {
   get letters() {
     const { picture } = this;
     const letters = Math.max(...[0, Math.floor(picture.order / 2), picture.order - 1].map((rank) => picture.labels[rank].length));
-    const size = Math.min(17, (1.75 * picture.radius) / (0.58 * letters));
-    return size * this.scale < LETTERS * (devicePixelRatio || 1) ? 0 : size;
+    const least = (LETTERS * (devicePixelRatio || 1)) / this.scale, most = (1.75 * picture.radius) / (0.58 * letters);
+    return least > most ? 0 : Math.min(most, Math.max(17, least));
   }
 
   drawLabels(shades, size) {

@@ -374,7 +374,7 @@ const ACTIONS = {
     else if (button.disabled) complain(new Error(sentenceOf(whyNot())));
     else button.click();
   },
-  find: () => at("label").focus(),
+  find: () => at("label").select(), // with the label of the search before, so that typing replaces it
   zoom: (key) => press({ "+": "closer", "-": "farther", 0: "whole" }[key]),
   nothing() {
     complain(null);
