@@ -39,7 +39,7 @@ NonNegative = Annotated[float, Field(ge=0, lt=LARGEST), InWords("a number from 0
 Items = Annotated[tuple[Element, ...], FailFast()]
 """A list whose errors end at the first wrong item."""
 
-_adapter: Final[Callable[[object], TypeAdapter[Any]]] = cache(TypeAdapter)
+_adapter: Final["Callable[[object], TypeAdapter[Any]]"] = cache(TypeAdapter)
 
 
 def read_record(kind: type[Stored], value: Any) -> Stored:

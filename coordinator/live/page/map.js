@@ -400,6 +400,9 @@ export class NetworkMap extends Viewport {
     context.textBaseline = "middle";
     shades.forEach((ranks, fill) => {
       context.fillStyle = isBright(fill) ? "#111" : "#fff";
+      // A label over slices of several colours has a halo.
+      [context.strokeStyle, context.lineWidth] = [colours.paper, 0.25 * size];
+      for (const rank of picture.pies ? ranks : []) context.strokeText(picture.labels[rank], picture.x[rank], picture.y[rank]);
       for (const rank of ranks) context.fillText(picture.labels[rank], picture.x[rank], picture.y[rank]);
     });
     context.fillStyle = colours.paper;

@@ -1,6 +1,7 @@
 """The page of a watched run in Chromium: the picture, the journal and the repeated command show the same run."""
 
 import json
+import math
 import random
 import shlex
 from collections.abc import Iterator
@@ -558,12 +559,19 @@ def test_nodes_of_an_allgather_are_pies(page: Browser, start: Start) -> None:
     run = Watched(
         start,
         page,
-        "--topology hypercube:3 --collective allgather --algorithm brg --driver memory --port-model one-port",
+        "--topology hypercube:3 --collective allgather --algorithm sbt --driver memory",
     )
-    run.step()
-    run.step()
-    layout, unit = layout_of(cube), page.evaluate(BOX)[2] / WIDTH
-    # After 2 of 3 steps a node has 3 of 7 segments: less than half of a pie that begins at the top.
-    x, y, aside = (float(each) * unit for each in (layout.x[3], layout.y[3], 0.8 * layout.radius))
-    assert run.colours([(x + aside, y), (x - aside, y)]) == [viridis(0.5), LIGHT["paper"]]
-    run.run()
+    summary = run.run()
+    page.click("#back")
+    layout, unit, have = layout_of(cube), page.evaluate(BOX)[2] / WIDTH, received(summary["path"], 2)
+    assert summary["steps"] == 3
+    for rank, count in have.items():
+        # The middle of the slice, which begins at the top, and of the rest.
+        turns = [math.pi * (other + count / 7) for other in (0, 1)]
+        points = [
+            (unit * (layout.x[rank] + 0.8 * layout.radius * math.sin(turn)),
+             unit * (layout.y[rank] - 0.8 * layout.radius * math.cos(turn)))
+            for turn in turns
+        ]  # fmt: skip
+        found = run.colours([(float(x), float(y)) for x, y in points])
+        assert found == [viridis(0.5), viridis(0.5) if count == 7 else LIGHT["paper"]]
