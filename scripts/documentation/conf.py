@@ -94,7 +94,8 @@ def show_gallery(app: Sphinx, page: str, source: list[str]) -> None:
 def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001  # the arguments of the event
     """Sphinx takes the navigation from tables of contents; the index page has plain links, as every viewer shows these."""
     if page == root_doc:
-        source[0] += "\n\n" + navigation()
+        lessons = [entry for entry in gallery.entries(chosen_groups(app)) if entry.lesson]
+        source[0] = source[0].replace("![", "".join(map(gallery.invitation, lessons)) + "![", 1) + "\n\n" + navigation()
 
 
 def begin_with_readme(app: Sphinx, error: Exception | None) -> None:

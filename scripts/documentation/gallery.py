@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.annexes.exports import paper_figures
+from coordinator.annexes.lesson.page import write_lesson
 from coordinator.cli.invoke import main
 from coordinator.reports import network_svg, theme
 from coordinator.reports.data import read_run
@@ -63,6 +64,8 @@ class Entry:
     """The step that the map of a run shows, the title of a figure, or the name of a chart."""
     status: int = 0
     """Exit status of the command."""
+    lesson: bool = False
+    """Whether the card leads to the lesson of the run, in place of its report."""
 
     @property
     def kind(self) -> str:
@@ -71,8 +74,14 @@ class Entry:
 
     @property
     def report(self) -> str:
-        """File name of the page that the command writes."""
-        return REPORTS[self.kind]
+        """File name of the page that the card opens."""
+        return "lesson.html" if self.lesson else REPORTS[self.kind]
+
+    @property
+    def shown(self) -> str:
+        """The commands that a reader types."""
+        export = f"\ncoordinator export lesson runs/{self.name} lesson.html"
+        return self.command.strip() + (f" --out runs/{self.name}{export}" if self.lesson else "")
 
     def arguments(self, folder: Path) -> list[str]:
         """Return the words after `coordinator` of the command that writes into a folder."""
@@ -142,6 +151,8 @@ def make(entry: Entry, folder: Path, run: Execute = execute) -> object:
     status, out, err = run(entry.arguments(folder))
     if status != entry.status:
         raise ValueError(f"{entry.name}: exit status {status} of {entry.command}\n{out}{err}")
+    if entry.lesson:
+        write_lesson(read_run(folder), folder / entry.report)
     light = _picture(entry, folder)
     (folder / "light.svg").write_text(light, encoding="utf-8")
     (folder / "dark.svg").write_text(in_dark_colours(light), encoding="utf-8")
@@ -215,7 +226,7 @@ def listing(groups: Sequence[Group]) -> str:
     for group in groups:
         parts.append(f"## {group.title}")
         for entry in group.entries:
-            parts += [f"**{entry.title}.** {entry.see}", f"```sh\n{entry.command.strip()}\n```"]
+            parts += [f"**{entry.title}.** {entry.see}", f"```sh\n{entry.shown}\n```"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -230,7 +241,8 @@ def wall(groups: Sequence[Group]) -> str:
 
 def _card(entry: Entry) -> str:
     place = f"../{FOLDER}/{entry.name}"
-    title, see, command = map(escape, (entry.title, entry.see, " ".join(entry.command.replace("\\\n", " ").split())))
+    lines = entry.shown.replace("\\\n", " ").splitlines()
+    title, see, command = map(escape, (entry.title, entry.see, "\n".join(" ".join(line.split()) for line in lines)))
     pictures = "".join(
         f'<img class="only-{shade}" src="{place}/{shade}.svg" alt="{title}" loading="lazy">'
         for shade in ("light", "dark")
@@ -238,8 +250,15 @@ def _card(entry: Entry) -> str:
     return (
         f'<article class="card" id="{entry.name}"><a class="picture" href="{place}/{entry.report}">{pictures}</a>'
         f"<h3>{title}</h3><p>{see}</p><pre>{command}</pre>"
-        f'<p class="open"><a href="{place}/{entry.report}">Open the report</a></p></article>'
+        f'<p class="open"><a href="{place}/{entry.report}">Open the {"lesson" if entry.lesson else "report"}</a></p>'
+        "</article>"
     )
+
+
+def invitation(entry: Entry) -> str:
+    """Return the link to a lesson for the first page of the site."""
+    link = f'<a href="{FOLDER}/{entry.name}/{entry.report}">Step through a broadcast here, and break it</a>'
+    return f"```{{raw}} html\n<p><strong>{link}</strong>: one page, nothing to install.</p>\n```\n\n"
 
 
 def entries(groups: Sequence[Group]) -> Iterator[Entry]:

@@ -39,7 +39,7 @@ ASSETS = {
 """The resources that a browser fetches with a page, by element."""
 NAVIGATION_ONLY = {"next", "prev", "index", "search", "canonical"}
 """Relations of `<link>` that a browser does not fetch."""
-SHOWN = ("hypercube-edge-disjoint-trees", "two-crashes", "survival", "trees-against-one")
+SHOWN = ("lesson", "hypercube-edge-disjoint-trees", "two-crashes", "survival", "trees-against-one")
 """Entries of the gallery that are built here, of several kinds; `test_gallery.py` runs all."""
 ADDRESS = re.compile(r"""(?:url\(|@import\s+)\s*['"]?([^'")\s;]+)""")
 
@@ -190,13 +190,20 @@ def test_the_site_begins_with_the_readme_and_its_picture(site: Path) -> None:
     start = parsed(site / "index.html")
     assert next(Path(asset).name for asset in start.assets if "_images" in asset) == "watch.gif"
     assert start.links == parsed(site / "README.html").links
+    assert "gallery/lesson/lesson.html" in start.links
 
 
 def test_the_gallery_leads_to_its_reports(site: Path) -> None:
     page = site / "docs/gallery.html"
     reports = {target(page, link).path for link in parsed(page).links if "/gallery/" in link}
     assert {report.parent.name for report in reports} == set(SHOWN)
-    assert {report.name for report in reports} == {"reproduction.html", "report.html", "campaign.html", "sweep.html"}
+    assert {report.name for report in reports} == {
+        "lesson.html",
+        "reproduction.html",
+        "report.html",
+        "campaign.html",
+        "sweep.html",
+    }
 
 
 # --- as a reader sees it ---------------------------------------------------------------------------------------------
