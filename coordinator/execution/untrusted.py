@@ -14,12 +14,7 @@ from coordinator.execution.verification import TooLargeError, UnreadableError, V
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD
 from coordinator.history.stored.reading import RefusedError
 from coordinator.history.stored.tables import damage_as_value_error, require_regular
-from coordinator.history.stored_run import (
-    MOST_STEPS,
-    read_records,
-    read_scenario_file,
-    unknown_keys,
-)
+from coordinator.history.stored_run import MOST_STEPS, read_scenario_file, unknown_keys
 from coordinator.planning.bounds import MOST_MESSAGES, why_too_large
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import OPTIONS, Scenario, make_scenario
@@ -49,11 +44,6 @@ def read_file(path: Path, read: Callable[[Path], Value]) -> Value:
         raise UnreadableError(f"{path.name}: {shortened(error)}") from None
     except ValueError as error:
         raise UnreadableError(f"{path.name}: it cannot be read: {shortened(error)}") from None
-
-
-def list_of_records(path: Path) -> Any:
-    """Return the list in a JSON file."""
-    return read_records(path, list)
 
 
 def read_scenario(path: Path, verification: Verification) -> Scenario:

@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,6 @@ from coordinator.execution.stored_pages import check_rest
 from coordinator.execution.untrusted import (
     MOST_ROWS,
     TIMELINE_SCHEMA,
-    list_of_records,
     plan_of,
     read_file,
     read_journal,
@@ -41,13 +41,8 @@ from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.result_array import ResultArray
 from coordinator.history.run_directory import CONTRIBUTIONS
-from coordinator.history.stored.reading import exists
-from coordinator.history.stored_run import (
-    KNOWN,
-    read_summary,
-    unknown_keys,
-    why_unproven,
-)
+from coordinator.history.stored.reading import exists, read_json
+from coordinator.history.stored_run import Summary, read_summary, unknown_keys, why_unproven
 from coordinator.history.timetable import PredictionInputs, Timetable, make_timetable
 from coordinator.planning.placements.base import place
 from coordinator.planning.plan import Plan
@@ -74,6 +69,7 @@ VOTED = ("elections", "nodes", "steps")
 """The tables that depend on votes."""
 ADDED = ("settling_steps", "waiting_nodes")
 """The metrics that runs of 0.3.0 lack."""
+READ_PLAIN = partial(read_json, follow=False)
 LARGEST_NUMBER = 1e300
 """A bound on the numbers in a summary."""
 
@@ -187,11 +183,11 @@ def _verify(path: Path, verification: Verification) -> None:
             f"journal.parquet: {strange} hops differ from what the algorithm does{_first_in(replayed, plan)}"
         )
     _check_tables(path, run, verification)
-    faults = read_file(path / "faults.json", list_of_records)
+    faults = read_file(path / "faults.json", READ_PLAIN)
     if json.loads(json.dumps(conclusion.measurement.faults)) != faults:
         verification.findings.append("faults.json: differs from the scenario and the journal")
     for name, entries in conclusion.records.items():
-        if read_file(path / f"{name}.json", list_of_records) != list(entries):
+        if read_file(path / f"{name}.json", READ_PLAIN) != list(entries):
             verification.findings.append(f"{name}.json: differs from the scenario and the journal")
     _check_summary(run, verification)
     _check_claims(run, verification)
@@ -349,7 +345,7 @@ def _check_summary(run: Recomputed, verification: Verification) -> None:
     if "reason" not in summary and summary.get("cut_off") != expected["cut_off"]:
         verification.unchecked.append("summary.json: its version names other causes in cut_off")
         del expected["cut_off"]
-    verification.unchecked += unknown_keys("summary.json", summary, KNOWN | expected.keys())
+    verification.unchecked += unknown_keys("summary.json", summary, {*Summary.__match_args__, *expected})
     if "reason" not in summary and summary.get("dropped_claims") != expected.get("dropped_claims"):
         # Wordings and lower bounds have changed; a claim that is dropped decides nothing.
         verification.unchecked.append("summary.json: its version drops other claims")

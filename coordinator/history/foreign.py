@@ -5,12 +5,14 @@ so their files and keys are absent, never zero. `foreign.json` has the origin of
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.history.stored.reading import RefusedError
+from coordinator.history.stored.reading import read_json
+from coordinator.history.stored.records import Items, Natural, read_record
 from coordinator.history.stored.tables import Column, Columns, read_table
-from coordinator.history.stored_run import PORT, RANK, read_records
+from coordinator.history.stored_run import PORT, RANK
 
 FOREIGN: Final = "foreign"
 """The driver of a history that no driver of this program made."""
@@ -20,8 +22,33 @@ MOST_PAIRS: Final = 4_000_000
 COUNT: Final = Column("whole numbers", 0, 2**62)
 PAIRS: Final[Columns] = {"sender": RANK, "port": PORT, "receiver": RANK, "packets": COUNT, "bytes": COUNT}
 """Columns of links.parquet of a foreign history: packets are its messages."""
-ROW_LENGTH: Final = 4
-"""Source, target, messages and bytes."""
+PairRows = Items[tuple[Natural, Natural, Natural, Natural]]
+"""Rows of source, target, messages and bytes."""
+
+
+@dataclass(frozen=True)
+class MeasuredCall:
+    """The call of an MPI library that was measured."""
+
+    collective: str
+    algorithm: str
+    ranks: Natural
+    root: Natural
+    elements: Natural
+    segment: Natural
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The content of foreign.json."""
+
+    origin: str = "unknown"
+    not_measured: Items[str] = NOT_MEASURED
+    call: MeasuredCall | None = None
+    rule: PairRows | None = None
+    """The traffic that the rule of the call states."""
+    parts: Items[PairRows] = ()
+    wrong_result: str = ""
 
 
 def is_foreign(summary: Mapping[str, Any]) -> bool:
@@ -34,23 +61,6 @@ def read_foreign_links(folder: Path) -> Any:
     return read_table(folder / "links.parquet", PAIRS, MOST_PAIRS)
 
 
-def read_origin(folder: Path) -> dict[str, Any]:
+def read_origin(folder: Path) -> Origin:
     """Return the content of foreign.json: OSError, ValueError, and RefusedError for values of other types."""
-    origin: dict[str, Any] = read_records(folder / FOREIGN_FILE, dict)
-    rule, parts = origin.get("rule"), origin.get("parts") or []
-    if not isinstance(origin.get("call"), dict | None):
-        raise RefusedError("call is no object")
-    if not isinstance(parts, list):
-        raise RefusedError("parts is no list")
-    tables = {f"part {index}": part for index, part in enumerate(parts)} | ({} if rule is None else {"rule": rule})
-    for name, rows in tables.items():
-        if not _are_rows(rows):
-            raise RefusedError(f"{name} is no list of source, target, messages and bytes")
-    return origin
-
-
-def _are_rows(rows: object) -> bool:
-    return isinstance(rows, list) and all(
-        isinstance(row, list) and len(row) == ROW_LENGTH and all(type(each) is int and each >= 0 for each in row)
-        for row in rows
-    )
+    return read_record(Origin, read_json(folder / FOREIGN_FILE, follow=False))

@@ -5,12 +5,14 @@ a RefusedError is content that no version of this program writes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import make_dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import polars as pl
 
-from coordinator.history.stored.reading import RefusedError, read_json, read_toml
+from coordinator.history.stored.reading import read_json, read_toml
+from coordinator.history.stored.records import InWords, Items, described, read_record
 from coordinator.history.stored.tables import (
     Column,
     Columns,
@@ -67,78 +69,73 @@ TABLES: Final[Mapping[str, Columns]] = {
 }  # fmt: skip
 """The columns of the tables of a run directory that are used; a file may have more."""
 
-TEXTS: Final = frozenset({
+TEXTS: Final = (
     VERSION_KEY, "topology", "collective", "algorithm", "source", "target", "permutation", "port_model", "driver", "clock",
-    "verdict", "undecided_because", "reason", "unjudged", "journal_hash", "branch_of", "branch_hash",
-})  # fmt: skip
-TEXT_LISTS: Final = frozenset({"faults", "without_effect", "fault_searches"})
-RECORD_LISTS: Final = frozenset({"claims", "dropped_claims", "cut_off", "agreement", "bits"})
-NUMBERS: Final = frozenset({
+    "undecided_because", "reason", "unjudged", "journal_hash", "branch_of", "branch_hash",
+)  # fmt: skip
+NUMBERS: Final = (
     "order", "degree", "diameter", "hosts", "seed", "messages", "message_bytes", "blocks", "redundancy", "cut_off_count",
     "wall_seconds", "setup_seconds", "network_read_seconds", "links_opened", "journal_rows",
     "links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts", "branch_step", *METRICS,
-})  # fmt: skip
-KNOWN: Final = TEXTS | TEXT_LISTS | RECORD_LISTS | NUMBERS | {"segments_per_tree"}
-"""The keys of a summary whose types are checked."""
-VERDICTS: Final = ("holds", "violated", "undecided")
-CLAIM_TEXTS: Final = ("name", "relation", "verdict", "source")
-CLAIM_NUMBERS: Final = ("predicted", "measured", "ratio")
+)  # fmt: skip
+SingleNumber = Annotated[int | float | None, InWords("a number")]
+Numbers = Annotated[int | float | Items[int | float | None] | None, InWords("a number or a list of numbers")]
+Records = Annotated[Items[dict[str, Any]] | None, InWords("a list of objects")]
 
-ENTRY_TEXTS: Final = ("kind", "label", "neighbour")
-ENTRY_NUMBERS: Final = (
-    "step", "last", "seen", "rank", "sender", "port", "seconds", "until_seconds", "achieved_seconds",
+
+def _all_optional(name: str, kinds: Mapping[Any, Iterable[str]]) -> Any:
+    """Return a dataclass whose fields may all be absent; it only checks types, and values are read from the file's own."""
+    return make_dataclass(name, [(key, kind, None) for kind, keys in kinds.items() for key in keys], frozen=True)
+
+
+SummaryClaim: Final = _all_optional(
+    "SummaryClaim", {str | None: ("name", "relation", "verdict", "source"), Numbers: ("predicted", "measured", "ratio")}
+)
+Summary: Final = _all_optional(
+    "Summary",
+    {
+        str | None: TEXTS,
+        Numbers: NUMBERS,
+        Items[str] | None: ("faults", "without_effect", "fault_searches"),
+        Records: ("dropped_claims", "cut_off", "agreement", "bits"),
+        Items[SummaryClaim] | None: ("claims",),  # type: ignore[valid-type]
+        Annotated[int | float | str | None, InWords("a number or text")]: ("segments_per_tree",),
+        Literal["holds", "violated", "undecided"] | None: ("verdict",),
+    },
+)
+"""The keys of a summary whose types are checked."""
+Entry: Final = _all_optional(
+    "Entry",
+    {
+        str | None: ("kind", "label", "neighbour"),
+        SingleNumber: (
+            "step", "last", "seen", "rank", "sender", "port", "seconds", "until_seconds", "achieved_seconds",
+        ),
+    },
 )  # fmt: skip
 """The keys of the entries of lists whose types are checked; kinds of faults have values of their own."""
 
 
 def read_summary(path: Path) -> dict[str, Any]:
     """Return the content of summary.json; OSError, ValueError, RefusedError, and VersionError for other minor versions."""
-    summary: dict[str, Any] = read_records(path / "summary.json", dict)
+    summary: dict[str, Any] = _read_whole(path / "summary.json", dict)
     require_version(summary, "run", path)
-    for name, value in summary.items():
-        require(name, value, *_kind_of(name))
-    require("verdict", summary.get("verdict"), f"one of {', '.join(VERDICTS)}", VERDICTS.__contains__)
-    for claim in summary.get("claims") or ():
-        for name in CLAIM_TEXTS:
-            require(f"claims: {name}", claim.get(name), "text", is_text)
-        for name in CLAIM_NUMBERS:
-            require(f"claims: {name}", claim.get(name), "a number or a list of numbers", is_number)
+    read_record(Summary, summary)
     return summary
 
 
-def _kind_of(name: str) -> tuple[str, Callable[[Any], bool]]:
-    if name in TEXTS:
-        return "text", is_text
-    if name in TEXT_LISTS:
-        return "a list of texts", lambda value: _all(value, is_text)
-    if name in RECORD_LISTS:
-        return "a list of objects", lambda value: _all(value, is_record)
-    if name in NUMBERS:
-        return "a number or a list of numbers", is_number
-    if name == "segments_per_tree":
-        return "a number or text", lambda value: is_number(value) or is_text(value)
-    return "any value", lambda _: True
-
-
-def read_records(path: Path, kind: type[dict[str, Any]] | type[list[Any]]) -> Any:
-    """Return the content of a JSON file of a stored run (an object or a list); errors as `read_summary`."""
+def _read_whole(path: Path, kind: Callable[[], Any]) -> Any:
+    """Return the content of a JSON file; a power failure may leave another kind of value, so that is a ValueError."""
     value = read_json(path, follow=False)
-    if not isinstance(value, kind):
-        expected = "an object" if kind is dict else "a list"
-        raise ValueError(f"it holds {_described(value)}, expected {expected}")
+    if type(value) is not kind:
+        raise ValueError(f"it holds {described(value)}, expected {described(kind())}")
     return value
 
 
 def read_entries(path: Path) -> list[dict[str, Any]]:
     """Return the objects of faults.json, served.json or suspicions.json; errors as `read_summary`."""
-    entries: list[dict[str, Any]] = read_records(path, list)
-    require("it", entries, "a list of objects", lambda value: _all(value, is_record))
-    for entry in entries:
-        for name, value in entry.items():
-            if name in ENTRY_TEXTS:
-                require(name, value, "text", is_text)
-            elif name in ENTRY_NUMBERS:
-                require(name, value, "a number", is_single)
+    entries: list[dict[str, Any]] = _read_whole(path, list)
+    read_record(Items[Entry], entries)  # type: ignore[valid-type]
     return entries
 
 
@@ -173,52 +170,6 @@ def why_unproven(folder: Path, order: int) -> str | None:
     except (OSError, ValueError):
         return f"{file.name} cannot be read, and the network has {order} nodes"
     return None if rows == order else f"{file.name} has {rows} rows, and the network {order} nodes"
-
-
-# --- types -----------------------------------------------------------------------------------------------------------
-
-
-def require(name: str, value: object, expected: str, fits: Callable[[Any], bool]) -> None:
-    """Refuse a value that is there and has another type."""
-    if value is not None and not fits(value):
-        raise RefusedError(f"{name} is {_described(value)}, expected {expected}")
-
-
-def is_text(value: object) -> bool:
-    """Return whether a value is text, or absent."""
-    return value is None or isinstance(value, str)
-
-
-def is_number(value: object) -> bool:
-    """Return whether a value is a number, or a list of numbers with any of them absent."""
-    if isinstance(value, list):
-        return all(each is None or (isinstance(each, int | float) and not isinstance(each, bool)) for each in value)
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def is_single(value: object) -> bool:
-    """Return whether a value is one number, or absent."""
-    return not isinstance(value, list) and is_number(value)
-
-
-def is_record(value: object) -> bool:
-    """Return whether a value is an object."""
-    return isinstance(value, dict)
-
-
-def _all(values: object, fits: Callable[[Any], bool]) -> bool:
-    return isinstance(values, list) and all(map(fits, values))
-
-
-def _described(value: object) -> str:
-    match value:
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-    text = str(value)
-    shown = text if len(text) <= 40 else f"{text[:37]}..."
-    return repr(shown) if isinstance(value, str) else shown
 
 
 def unknown_keys(name: str, keys: Iterable[str], known: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ import polars as pl
 
 from coordinator.annexes import annex_function
 from coordinator.features.journals.rows import IS_DATA
-from coordinator.history.foreign import FOREIGN_FILE, is_foreign, read_foreign_links, read_origin
+from coordinator.history.foreign import FOREIGN_FILE, Origin, is_foreign, read_foreign_links, read_origin
 from coordinator.history.run_directory import LATEST, RUNS, require_no_links
 from coordinator.history.stored.reading import RefusedError, exists
 from coordinator.history.stored_run import (
@@ -69,7 +69,7 @@ class RunData:
     """Under the timed clock, each healthy node with the time when it had everything."""
     suspicions: list[dict[str, Any]] = field(default_factory=list)
     """Under the timed clock, the changes of mind of detectors."""
-    origin: dict[str, Any] = field(default_factory=dict)
+    origin: Origin | None = None
     """Of a foreign history: where its numbers come from, and the traffic that a rule states."""
     own: bool = False
     """Whether this process has just made the run, so that it may be as large as `run` allows."""
@@ -205,7 +205,7 @@ def read_run(path: Path, name: str | None = None, *, own: bool = False) -> RunDa
 
 def _foreign(data: RunData) -> RunData:
     """Read a history that was measured elsewhere, without steps, journal, nodes or faults."""
-    data.origin = _read(data, FOREIGN_FILE, lambda _: read_origin(data.path)) or {}
+    data.origin = _read(data, FOREIGN_FILE, lambda _: read_origin(data.path))
     described = ("topology", "collective", "algorithm", "source", "message_bytes", "driver")
     data.scenario = {name: data.summary[name] for name in described if name in data.summary}
     data.topology = _topology(data)

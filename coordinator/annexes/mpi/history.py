@@ -19,7 +19,15 @@ from coordinator.annexes.mpi.rules.base import (
 from coordinator.annexes.mpi.verdicts import OWN_CHOICE, CallVerdict, pair_rows
 from coordinator.execution.stored_pages import check_rest
 from coordinator.execution.verification import UnreadableError, Verification, errors_as_findings, links_in
-from coordinator.history.foreign import FOREIGN, FOREIGN_FILE, NOT_MEASURED, read_foreign_links, read_origin
+from coordinator.history.foreign import (
+    FOREIGN,
+    FOREIGN_FILE,
+    NOT_MEASURED,
+    MeasuredCall,
+    Origin,
+    read_foreign_links,
+    read_origin,
+)
 from coordinator.history.run_directory import RunDirectory
 from coordinator.history.stored.version import VERSION_KEY
 from coordinator.history.stored_run import read_summary
@@ -178,9 +186,8 @@ def _verify(path: Path, verification: Verification) -> None:
         if summary.get(name) != value:
             findings.append(f"summary.json: {name} is {summary.get(name)}, by links.parquet {value}")
     rule = _rule_of(origin, ranks, findings)
-    call = origin.get("call") or {}
-    source = _source(call.get("collective"), call.get("algorithm"))
-    claims = claims_of(counts, rule, source, str(origin.get("wrong_result") or ""))
+    source = _source(origin.call.collective, origin.call.algorithm) if origin.call else ""
+    claims = claims_of(counts, rule, source, origin.wrong_result)
     if summary.get("claims", []) != claims:
         findings.append("summary.json: its claims differ from the rule and links.parquet")
     expected = _verdict_of(claims, origin, counts, ranks)
@@ -189,54 +196,48 @@ def _verify(path: Path, verification: Verification) -> None:
         findings.append(f"summary.json: verdict {summary.get('verdict')}, by its claims {expected}")
 
 
-def _verdict_of(
-    claims: Sequence[Mapping[str, object]], origin: Mapping[str, Any], counts: PairCounts, ranks: int
-) -> Verdict:
+def _verdict_of(claims: Sequence[Mapping[str, object]], origin: Origin, counts: PairCounts, ranks: int) -> Verdict:
     """Return the verdict of claims; without any, the verdict on the library's own choice, or undecided."""
     if claims:
         return Verdict.VIOLATED if any(claim["verdict"] == Verdict.VIOLATED for claim in claims) else Verdict.HOLDS
-    if origin.get("wrong_result"):
+    if origin.wrong_result:
         return Verdict.VIOLATED
-    call = origin.get("call") or {}
-    if call.get("algorithm") != OWN_CHOICE or not _are_sizes(call, ranks) or ranks > MOST_RANKS:
+    call = origin.call
+    if call is None or call.algorithm != OWN_CHOICE or not _are_sizes(call, ranks) or ranks > MOST_RANKS:
         return Verdict.UNDECIDED
-    made = _call_of(str(call.get("collective")), call)
-    return Verdict.HOLDS if known_names(made, counts) else Verdict.UNDECIDED
+    return Verdict.HOLDS if known_names(_call_of(call), counts) else Verdict.UNDECIDED
 
 
-def _call_of(collective: str, call: Mapping[str, Any]) -> MpiCall:
-    return MpiCall(collective, *(call[name] for name in ("ranks", "root", "elements", "segment")))
+def _call_of(call: MeasuredCall) -> MpiCall:
+    return MpiCall(call.collective, call.ranks, call.root, call.elements, call.segment)
 
 
-def _rule_of(origin: Mapping[str, Any], ranks: int, findings: list[str]) -> PairCounts | None:
+def _rule_of(origin: Origin, ranks: int, findings: list[str]) -> PairCounts | None:
     """Return the traffic that the rule states; stored traffic that differs from the rule is a finding."""
-    stored = origin.get("rule")
-    if stored is None:
+    if origin.rule is None:
         return None
-    call = origin.get("call") or {}
-    algorithm = MPI_ALGORITHMS.get((str(call.get("collective")), str(call.get("algorithm"))))
-    if algorithm is None or not _are_sizes(call, ranks):
+    call = origin.call
+    algorithm = MPI_ALGORITHMS.get((call.collective, call.algorithm)) if call else None
+    if call is None or algorithm is None or not _are_sizes(call, ranks):
         findings.append(f"{FOREIGN_FILE}: no call of a known algorithm")
         return None
-    parts = [_counts(rows) for rows in origin.get("parts") or ()]
+    parts = [_counts(rows) for rows in origin.parts]
     try:
-        expected = algorithm.counts(_call_of(algorithm.collective, call), parts)
+        expected = algorithm.counts(_call_of(call), parts)
     except RefusedCall:
         expected = {}
-    if pair_rows(expected) != stored:
+    if pair_rows(expected) != [list(row) for row in origin.rule]:
         findings.append(
             f"{FOREIGN_FILE}: the stored rule differs from the rule of {algorithm.collective} {algorithm.name}"
         )
     return expected
 
 
-def _are_sizes(call: Mapping[str, Any], ranks: int) -> bool:
+def _are_sizes(call: MeasuredCall, ranks: int) -> bool:
     """Return whether the numbers of a stored call are small enough to compute its rule."""
-    limits = {"root": ranks - 1, "elements": 2**26, "segment": 2**26}
-    numbers = all(type(call.get(name)) is int and 0 <= call[name] <= most for name, most in limits.items())
+    fit = call.root < ranks == call.ranks <= 4096 and max(call.elements, call.segment) <= 2**26
     # A segment of a few bytes of a long vector would be millions of messages.
-    pieces = 1 if not numbers or not call["segment"] else call["elements"] * ELEMENT_BYTES // max(4, call["segment"])
-    return numbers and ranks == call.get("ranks") and ranks <= 4096 and pieces <= 1_000_000
+    return fit and (not call.segment or call.elements * ELEMENT_BYTES // max(4, call.segment) <= 1_000_000)
 
 
 def _counts(rows: Sequence[Sequence[int]]) -> PairCounts:

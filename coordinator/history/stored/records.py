@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
-from pydantic import FailFast, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
 from coordinator.history.stored.reading import RefusedError
@@ -20,6 +20,13 @@ Element = TypeVar("Element")
 LARGEST: Final = 2**63
 LONGEST: Final = 40
 """Characters of a value, and of the name of its place, that an error shows."""
+
+
+WORDS: Final = {
+    "string_type": "text", "int_type": "a whole number", "float_type": "a number", "bool_type": "true or false",
+    "list_type": "a list", "tuple_type": "a list", "dict_type": "an object",
+}  # fmt: skip
+"""The words of errors for the types of pydantic's own."""
 
 
 class InWords(NamedTuple):
@@ -36,7 +43,7 @@ class InWords(NamedTuple):
 Natural = Annotated[int, Field(ge=0, lt=LARGEST), InWords("a whole number from 0 on")]
 Finite = Annotated[int | float, Field(gt=-LARGEST, lt=LARGEST), InWords("a number")]
 NonNegative = Annotated[float, Field(ge=0, lt=LARGEST), InWords("a number from 0 on")]
-Items = Annotated[tuple[Element, ...], FailFast()]
+Items = Annotated[tuple[Element, ...], Field(fail_fast=True)]
 """A list whose errors end at the first wrong item."""
 
 _adapter: Final["Callable[[object], TypeAdapter[Any]]"] = cache(TypeAdapter)
@@ -59,7 +66,8 @@ def read_record(kind: type[Stored], value: Any) -> Stored:
             raise RefusedError(words)
         case "value_error":
             raise RefusedError(str(mistake["ctx"]["error"]))
-    raise RefusedError(f"{place} is {described(mistake['input'])}, expected {words.removeprefix('Input should be ')}")
+    words = WORDS.get(mistake["type"], words.removeprefix("Input should be "))
+    raise RefusedError(f"{place} is {described(mistake['input'])}, expected {words}")
 
 
 def described(value: object) -> str:

@@ -19,11 +19,11 @@ def traffic_panel(report: Report) -> Markup | None:
     data, links = report.data, report.data.links
     if not data.origin or links is None:
         return None
-    absent = ", ".join(str(each) for each in data.origin.get("not_measured") or ())
+    absent = ", ".join(data.origin.not_measured)
     return fragment(
         "traffic",
         matrices=[markup(responsive(each)) for each in traffic_charts(report)],
-        origin=str(data.origin.get("origin") or "unknown"),
+        origin=data.origin.origin,
         absent=absent,
         pairs=plural(len(links), "pair"),
     )
@@ -34,7 +34,7 @@ def traffic_charts(report: Report) -> list[DrawChart]:
     data, ranks = report.data, report.data.summary.get("order")
     if not data.origin or data.links is None or not isinstance(ranks, int) or not 0 < ranks <= MOST_DRAWN:
         return []
-    rule = data.origin.get("rule")
+    rule = data.origin.rule
     drawn = [_matrix("Measured", data.links.select("sender", "receiver", "packets", "bytes").rows(), ranks)]
     return drawn if rule is None else [*drawn, _matrix("By the rule", rule, ranks)]
 

@@ -115,9 +115,9 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "large number": (summary(packets=10**400), "summary.json: it has a whole number of more than 64 bits"),
     "text for a number": (summary(steps="x"), "summary.json: steps is 'x', expected a number or a list of numbers"),
     "object for text": (summary(topology={}), "summary.json: topology is an object, expected text"),
-    "verdict": (summary(verdict="fine"), "summary.json: verdict is 'fine', expected one of holds, violated, undecided"),
-    "claims": (summary(claims={"a": 1}), "summary.json: claims is an object, expected a list of objects"),
-    "claim": (claim(predicted={}), "summary.json: claims: predicted is an object, expected a number or a list"),
+    "verdict": (summary(verdict="fine"), "summary.json: verdict is 'fine', expected 'holds', 'violated' or 'undecided'"),
+    "claims": (summary(claims={"a": 1}), "summary.json: claims is an object, expected a list"),
+    "claim": (claim(predicted={}), "summary.json: claims.0.predicted is an object, expected a number or a list"),
     "twice": (text("summary.json", '{"a": 1, "a": 2}'), "summary.json: a key is repeated"),
     "no step": (null("journal", "step"), "journal.parquet: rows with missing values of step"),
     "no outcome": (null("journal", "outcome"), "journal.parquet: rows with missing values of outcome"),
@@ -145,14 +145,14 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "linked summary": (linked("summary.json"), "summary.json: it is a symbolic link"),
     "linked journal": (linked("journal.parquet"), "journal.parquet: it is a symbolic link"),
     "fault": (
-        changed_json("faults.json", lambda value: value[0].update(last="x")), "faults.json: last is 'x', expected a number"
+        changed_json("faults.json", lambda value: value[0].update(last="x")), "faults.json: 0.last is 'x', expected a number"
     ),
-    "faults": (text("faults.json", "[1]"), "faults.json: it is a list, expected a list of objects"),
+    "faults": (text("faults.json", "[1]"), "faults.json: 0 is 1, expected an object"),
     "pipe": (pipe("steps.parquet"), "steps.parquet: it is not a regular file"),
     "timed: text": (column("timeline", "start", pl.lit("x")), "timeline.parquet: column start is of type String"),
     "timed: until": (
         changed_json("faults.json", lambda value: value[0].update(until_seconds=[])),
-        "faults.json: until_seconds is a list, expected a number",
+        "faults.json: 0.until_seconds is a list, expected a number",
     ),
     "timed: served": (text("served.json", DEEP), "served.json: it has more than 32 levels"),
 }  # fmt: skip
