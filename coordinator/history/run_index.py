@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 from coordinator.history.run_directory import RUNS
 from coordinator.history.stored.reading import RefusedError, read_bytes, read_json
+from coordinator.history.stored.records import Items, read_record
 from coordinator.history.stored.version import is_readable, minor_version, version_of
 from coordinator.history.stored.writing import replace_file
 from emunode.errors import RunError
@@ -112,7 +113,11 @@ class RunEntry:
         return "" if self.delivered is None or self.expected is None else f"{self.delivered:,} of {self.expected:,}"
 
 
-TYPES: Final = get_type_hints(RunEntry)
+@dataclass(frozen=True)
+class IndexData:
+    """The entries in a page, for the next update."""
+
+    runs: Items[RunEntry]
 
 
 def index_folder(run: Path) -> Path | None:
@@ -258,13 +263,8 @@ def _known(page: Path) -> dict[str, RunEntry]:
     if GENERATOR not in text:
         raise RunError(f"{page} is not an index of runs; rename it to get one")
     try:
-        records = json.loads(text.partition(DATA_BEGIN)[2].partition(DATA_END)[0])
-        entries = [RunEntry(**record) for record in records if _has_types(record)]
-    except (ValueError, TypeError, RecursionError):
+        # Pages of other versions are not believed.
+        data = read_record(IndexData, f'{{"runs":{text.partition(DATA_BEGIN)[2].partition(DATA_END)[0]}}}'.encode())
+    except RefusedError:
         return {}
-    return {entry.path: entry for entry in entries}
-
-
-def _has_types(record: Any) -> bool:
-    """Return whether the values of a record have the types of an entry: pages of other versions are not believed."""
-    return isinstance(record, dict) and all(isinstance(record.get(name), kind) for name, kind in TYPES.items())
+    return {entry.path: entry for entry in data.runs}

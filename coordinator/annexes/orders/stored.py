@@ -1,11 +1,15 @@
 """An order of events in a file: it is run again with the scenario that it belongs to."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any, Final, Literal
 
-from coordinator.annexes.orders.result import EVERYWHERE, EventOrder, EveryOrder, LocalEvent
-from coordinator.history.stored.reading import RefusedError, read_json
+from pydantic import Field
+
+from coordinator.annexes.orders.result import EVERYWHERE, EventOrder, EveryOrder
+from coordinator.history.stored.reading import read_json
+from coordinator.history.stored.records import Items, read_record
 from coordinator.history.stored.version import VERSION_KEY, require_version
 from coordinator.history.stored.writing import replace_file
 from coordinator.planning.bounds import copies_due, require_small
@@ -18,7 +22,16 @@ from emunode.errors import ScenarioError
 FIELD: Final = "order"
 MOST_COPIES: Final = 1000
 """Most copies of segments of a stored order: each step of its run repeats all steps before it."""
-EVENTS: Final = ("order", "turn", "packet", "report", "rank")
+
+
+@dataclass(frozen=True)
+class OrderFile:
+    """The values of a stored order."""
+
+    scenario: dict[str, Any]
+    place: Annotated[int, Field(ge=EVERYWHERE)]
+    time: int
+    events: Items[Items[tuple[Literal["order", "turn", "packet", "report", "rank"], int]]]
 
 
 def write_order(search: EveryOrder, scenario: Scenario, path: Path) -> bool:
@@ -47,28 +60,15 @@ def read_order(path: Path) -> tuple[Scenario, EventOrder]:
     """Return the scenario and the order in a file; ScenarioError (field `order`) for anything else."""
     try:
         values = read_json(path)
-        if not isinstance(values, dict) or not isinstance(values.get("scenario"), dict):
-            raise ScenarioError(FIELD, str(path), "expected a file that `certify --every-order` has written")
-        require_version(values, FIELD, path)
-    except (OSError, ValueError, RefusedError) as error:
-        raise ScenarioError(FIELD, str(path), f"it cannot be read: {error}") from None
-    place, time, events = (values.get(name) for name in ("place", "time", "events"))
-    if type(place) is not int or place < EVERYWHERE or type(time) is not int or not isinstance(events, list):
-        raise ScenarioError(FIELD, str(path), "expected place and time as whole numbers, and a list of events")
-    scenario = make_scenario(values_of_file(values["scenario"], path.parent))
+        require_version(read_record(dict[str, Any], values), FIELD, path)
+        file = read_record(OrderFile, values)
+    except (OSError, ValueError) as error:
+        raise ScenarioError(FIELD, str(path), f"it is no order that `certify --every-order` has written: {error}") from None
+    scenario = make_scenario(values_of_file(file.scenario, path.parent))
     require_small(scenario, FIELD, path)
     if (copies := copies_due(scenario, network_of(scenario).order)) > MOST_COPIES:
         allowed = (
             f"its scenario asks for {copies} copies of segments; an order of events with at most {MOST_COPIES} is run"
         )
         raise ScenarioError(FIELD, str(path), allowed)
-    return scenario, EventOrder(place, [_events(step, path) for step in events], time)
-
-
-def _events(step: object, path: Path) -> tuple[LocalEvent, ...]:
-    if not isinstance(step, list):
-        raise ScenarioError(FIELD, str(path), "expected the events of each step as a list")
-    for event in step:
-        if not isinstance(event, list) or len(event) != 2 or event[0] not in EVENTS or type(event[1]) is not int:
-            raise ScenarioError(FIELD, f"{event!r:.80}", f"expected an event: one of {', '.join(EVENTS)}, and a number")
-    return tuple((name, number) for name, number in step)
+    return scenario, EventOrder(file.place, list(file.events), file.time)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.history.stored.reading import read_bytes
+from coordinator.history.stored.records import read_record
 from emunode.errors import RunError
 from emunode.state_folder import state_folder
 
@@ -219,12 +220,7 @@ def _boot() -> str:
 
 def _read(path: Path) -> Record | None:
     try:
-        values = json.loads(read_bytes(path, MOST_RECORD_BYTES))
-        record = Record(**{**values, "objects": tuple(values["objects"]), "parents": tuple(values["parents"])})
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        record = read_record(Record, read_bytes(path, MOST_RECORD_BYTES))
+    except (OSError, ValueError):
         return None
-    if not isinstance(record.files, dict) or not isinstance(record.pid, int):
-        return None
-    texts = (record.run, record.boot, record.machine, record.folder, record.driver, record.engine)
-    texts += (*record.objects, *record.parents, *record.files.values())
-    return record if all(isinstance(text, str) for text in texts) and record.path == path else None
+    return record if record.path == path else None

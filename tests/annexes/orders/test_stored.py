@@ -41,11 +41,11 @@ def test_an_order_is_run_again(written: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("events", [[["order", 0]], [["turn", "x"]]], "expected an event"),
-        ("events", [3], "as a list"),
-        ("events", 3, "a list of events"),
-        ("place", -2, "whole numbers"),
-        ("time", 0.5, "whole numbers"),
+        ("events", [[["order", 0]], [["turn", "x"]]], "events.1.0.1 is 'x', expected a whole number"),
+        ("events", [3], "events.0 is 3, expected a list"),
+        ("events", 3, "events is 3, expected a list"),
+        ("place", -2, "place is -2"),
+        ("time", 0.5, "time is 0.5"),
         ("scenario", None, "certify --every-order"),
     ],
 )
