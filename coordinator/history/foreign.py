@@ -39,7 +39,7 @@ class MeasuredCall:
 
 
 @dataclass(frozen=True)
-class Origin:
+class ForeignOrigin:
     """The content of foreign.json."""
 
     origin: str = "unknown"
@@ -61,6 +61,6 @@ def read_foreign_links(folder: Path) -> Any:
     return read_table(folder / "links.parquet", PAIRS, MOST_PAIRS)
 
 
-def read_origin(folder: Path) -> Origin:
+def read_origin(folder: Path) -> ForeignOrigin:
     """Return the content of foreign.json: OSError, ValueError, and RefusedError for values of other types."""
-    return read_record(Origin, read_json(folder / FOREIGN_FILE, follow=False))
+    return read_record(ForeignOrigin, read_json(folder / FOREIGN_FILE, follow=False))

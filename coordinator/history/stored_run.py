@@ -79,8 +79,8 @@ NUMBERS: Final = (
     "links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts", "branch_step", *METRICS,
 )  # fmt: skip
 SingleNumber = Annotated[int | float | None, InWords("a number")]
-Numbers = Annotated[int | float | Items[int | float | None] | None, InWords("a number or a list of numbers")]
-Records = Annotated[Items[dict[str, Any]] | None, InWords("a list of objects")]
+NumberOrRow = Annotated[int | float | Items[int | float | None] | None, InWords("a number or a list of numbers")]
+ObjectRows = Annotated[Items[dict[str, Any]] | None, InWords("a list of objects")]
 
 
 def _all_optional(name: str, kinds: Mapping[Any, Iterable[str]]) -> Any:
@@ -89,15 +89,16 @@ def _all_optional(name: str, kinds: Mapping[Any, Iterable[str]]) -> Any:
 
 
 SummaryClaim: Final = _all_optional(
-    "SummaryClaim", {str | None: ("name", "relation", "verdict", "source"), Numbers: ("predicted", "measured", "ratio")}
+    "SummaryClaim",
+    {str | None: ("name", "relation", "verdict", "source"), NumberOrRow: ("predicted", "measured", "ratio")},
 )
 Summary: Final = _all_optional(
     "Summary",
     {
         str | None: TEXTS,
-        Numbers: NUMBERS,
+        NumberOrRow: NUMBERS,
         Items[str] | None: ("faults", "without_effect", "fault_searches"),
-        Records: ("dropped_claims", "cut_off", "agreement", "bits"),
+        ObjectRows: ("dropped_claims", "cut_off", "agreement", "bits"),
         Items[SummaryClaim] | None: ("claims",),  # type: ignore[valid-type]
         Annotated[int | float | str | None, InWords("a number or text")]: ("segments_per_tree",),
         Literal["holds", "violated", "undecided"] | None: ("verdict",),

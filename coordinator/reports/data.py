@@ -14,7 +14,7 @@ import polars as pl
 
 from coordinator.annexes import annex_function
 from coordinator.features.journals.rows import IS_DATA
-from coordinator.history.foreign import FOREIGN_FILE, Origin, is_foreign, read_foreign_links, read_origin
+from coordinator.history.foreign import FOREIGN_FILE, ForeignOrigin, is_foreign, read_foreign_links, read_origin
 from coordinator.history.run_directory import LATEST, RUNS, require_no_links
 from coordinator.history.stored.reading import RefusedError, exists
 from coordinator.history.stored_run import (
@@ -69,7 +69,7 @@ class RunData:
     """Under the timed clock, each healthy node with the time when it had everything."""
     suspicions: list[dict[str, Any]] = field(default_factory=list)
     """Under the timed clock, the changes of mind of detectors."""
-    origin: Origin | None = None
+    origin: ForeignOrigin | None = None
     """Of a foreign history: where its numbers come from, and the traffic that a rule states."""
     own: bool = False
     """Whether this process has just made the run, so that it may be as large as `run` allows."""

@@ -23,8 +23,8 @@ from coordinator.history.foreign import (
     FOREIGN,
     FOREIGN_FILE,
     NOT_MEASURED,
+    ForeignOrigin,
     MeasuredCall,
-    Origin,
     read_foreign_links,
     read_origin,
 )
@@ -196,7 +196,9 @@ def _verify(path: Path, verification: Verification) -> None:
         findings.append(f"summary.json: verdict {summary.get('verdict')}, by its claims {expected}")
 
 
-def _verdict_of(claims: Sequence[Mapping[str, object]], origin: Origin, counts: PairCounts, ranks: int) -> Verdict:
+def _verdict_of(
+    claims: Sequence[Mapping[str, object]], origin: ForeignOrigin, counts: PairCounts, ranks: int
+) -> Verdict:
     """Return the verdict of claims; without any, the verdict on the library's own choice, or undecided."""
     if claims:
         return Verdict.VIOLATED if any(claim["verdict"] == Verdict.VIOLATED for claim in claims) else Verdict.HOLDS
@@ -212,7 +214,7 @@ def _call_of(call: MeasuredCall) -> MpiCall:
     return MpiCall(call.collective, call.ranks, call.root, call.elements, call.segment)
 
 
-def _rule_of(origin: Origin, ranks: int, findings: list[str]) -> PairCounts | None:
+def _rule_of(origin: ForeignOrigin, ranks: int, findings: list[str]) -> PairCounts | None:
     """Return the traffic that the rule states; stored traffic that differs from the rule is a finding."""
     if origin.rule is None:
         return None

@@ -63,7 +63,9 @@ def read_order(path: Path) -> tuple[Scenario, EventOrder]:
         require_version(read_record(dict[str, Any], values), FIELD, path)
         file = read_record(OrderFile, values)
     except (OSError, ValueError) as error:
-        raise ScenarioError(FIELD, str(path), f"it is no order that `certify --every-order` has written: {error}") from None
+        raise ScenarioError(
+            FIELD, str(path), f"it is no order that `certify --every-order` has written: {error}"
+        ) from None
     scenario = make_scenario(values_of_file(file.scenario, path.parent))
     require_small(scenario, FIELD, path)
     if (copies := copies_due(scenario, network_of(scenario).order)) > MOST_COPIES:
