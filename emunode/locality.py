@@ -1,17 +1,17 @@
 """Locality check: a rule depends on its own rank, the network, the job and its own arrivals, and on nothing else.
 
-A run of the whole network is recorded: every call that the engine makes to a node, with the packets that arrived, and what
-the node sent. Then one rank at a time runs alone, in a process that has never had another rank, and receives exactly
-its recorded arrivals. A rule that uses a variable shared by ranks, the state of another rank, or the faults in force
-sends something else there. Two runs are recorded, one without and one with faults that no rank knows.
+A run of the whole network is recorded: every call that the engine makes to a node, with the packets that arrived, and
+what the node sent. Then one rank at a time runs alone, in a process that has never had another rank, and receives
+exactly its recorded arrivals. A rule that uses a variable shared by ranks, the state of another rank, or the faults in
+force sends something else there. Two runs are recorded, one without faults and one with faults that no rank knows.
 
-The calls of an isolated rank are watched: a rule must not use a clock, unseeded random numbers, files, sockets, the garbage
-collector or frames of callers, even if they do not change what it sends. The topology records the ranks whose links are
-queried. So a rule that needs a table of the whole network is noticed; such an algorithm declares `Need.TABLE`.
+The calls of an isolated rank are watched. A rule must not use a clock, unseeded random numbers, files, sockets, the
+garbage collector or frames of callers, even if they do not change what it sends. The topology records the ranks whose
+links are queried. So a rule that needs a table of the whole network is noticed. Such an algorithm declares `Need.TABLE`.
 
 Tables that an algorithm computes from the network and the job before the first step are allowed, because every rank
-computes the same. The check looks for mistakes and for simple attempts to cheat. It is not a sandbox, and it cannot see
-state that was left in a module before it began: `coordinator check` starts from a fresh interpreter.
+computes the same. The check looks for mistakes and for simple attempts to cheat. It is not a sandbox. It cannot see
+state that was left in a module before it began, so `coordinator check` starts from a fresh interpreter.
 """
 
 import gc
@@ -37,7 +37,10 @@ from emunode.topologies.base import Topology
 STEP_LIMIT: Final = 10_000
 """Most steps of a recorded run."""
 SAMPLED_RANKS: Final = 8
-"""How many ranks run alone, unless the caller names them; spread over the network, the source among them."""
+"""How many ranks run alone, unless the caller names them.
+
+They are spread over the network, and the source is among them.
+"""
 SECONDS: Final = 120.0
 """Deadline of one recorded run, and of one isolated rank."""
 TABLE_ORDER: Final = 16
@@ -63,7 +66,7 @@ class Call(NamedTuple):
 NodeHistory = list[tuple[Call, Output]]
 """The calls of one node from its creation on, with their outputs."""
 Histories = dict[Rank, list[NodeHistory]]
-"""By rank: the histories of its nodes; a rank that recovers from a crash gets another node."""
+"""By rank, the histories of its nodes. A rank that recovers from a crash gets another node."""
 
 
 class IsolatedRun(NamedTuple):
@@ -84,10 +87,10 @@ def check_locality(
     faults: Mapping[Step, Sequence[Fault]] | None = None,
     ranks: Collection[Rank] | None = None,
 ) -> None:
-    """Check the rules of an algorithm on a small network; raises a ContractError that names the rank and the step.
+    """Check the rules of an algorithm on a small network.
 
-    `spec` defaults to the first job that the algorithm accepts, `faults` to a crash and a link that goes down, `ranks` to
-    `SAMPLED_RANKS` ranks.
+    Raises a ContractError that names the rank and the step. `spec` defaults to the first job that the algorithm accepts,
+    `faults` to a crash and a link that goes down, and `ranks` to `SAMPLED_RANKS` ranks.
     """
     spec = spec or accepted_job(entry, topology)
     for injected in ({}, _default_faults(topology) if faults is None else faults):
@@ -105,7 +108,10 @@ def _record_fresh(
 
 
 def accepted_job(entry: type[Algorithm], topology: Topology) -> CollectiveSpec:
-    """Return the first job that the algorithm accepts on `topology`; ContractError if it refuses all."""
+    """Return the first job that the algorithm accepts on `topology`.
+
+    Raises ContractError if it refuses all.
+    """
     for port_model, duplex, messages in product(entry.port_models, entry.duplexes, (1, topology.degree)):
         spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, port_model, duplex, 720, messages)
         try:
@@ -117,14 +123,18 @@ def accepted_job(entry: type[Algorithm], topology: Topology) -> CollectiveSpec:
 
 
 def sample_ranks(topology: Topology, source: Rank) -> list[Rank]:
-    """Return up to `SAMPLED_RANKS` ranks spread over the network; the source first."""
+    """Return up to `SAMPLED_RANKS` ranks spread over the network.
+
+    The source comes first.
+    """
     stride = -(-topology.order // SAMPLED_RANKS)
     return list(dict.fromkeys((source, *topology.ranks()[::stride], topology.order - 1)))[:SAMPLED_RANKS]
 
 
 def _default_faults(topology: Topology) -> dict[Step, list[Fault]]:
-    """Return the default faults: from step 1 on a link of the middle rank is down, from step 2 on the last rank is
-    crashed.
+    """Return the default faults.
+
+    From step 1 on a link of the middle rank is down. From step 2 on the last rank is crashed.
     """
     middle = topology.order // 2
     port = topology.ports(middle)[0]
@@ -181,7 +191,10 @@ class RecordedRanks(RankSet):
 
 
 def record(algorithm: Algorithm, faults: Mapping[Step, Sequence[Fault]]) -> Histories:
-    """Run a whole network in memory; ContractError if it does not end."""
+    """Run a whole network in memory.
+
+    Raises ContractError if it does not end.
+    """
     ranks = RecordedRanks(algorithm)
     engine = MemoryEngine(algorithm, ranks)
     for _ in play(engine, chain.from_iterable(faults.values()), limit=STEP_LIMIT):
@@ -197,7 +210,10 @@ def record(algorithm: Algorithm, faults: Mapping[Step, Sequence[Fault]]) -> Hist
 def run_isolated(
     entry: type[Algorithm], topology: Topology, spec: CollectiveSpec, rank: Rank, history: NodeHistory
 ) -> IsolatedRun:
-    """Run one rank on its recorded arrivals. Call it in a process of its own: it replaces the class of `topology`."""
+    """Run one rank on its recorded arrivals.
+
+    Call it in a process of its own, because it replaces the class of `topology`.
+    """
     # A collection would run finalizers of what the parent has left. These close files and sockets, and would do so
     # under the watch.
     gc.disable()
@@ -238,7 +254,10 @@ def compare(
     history: NodeHistory,
     isolated: IsolatedRun,
 ) -> None:
-    """Compare an isolated rank with its history in the network; raises ContractError where they differ."""
+    """Compare an isolated rank with its history in the network.
+
+    Raises ContractError where they differ.
+    """
     who = f"{entry.name} on {topology.name} at {topology.label(rank)} (rank {rank})"
     if isolated.forbidden:
         raise ContractError(f"{who} is not local: it calls {', '.join(dict.fromkeys(isolated.forbidden))}")
@@ -265,7 +284,10 @@ def _describe(output: Output) -> str:
 
 
 def _call_in_child(work: Callable[[], Any]) -> Any:
-    """Return the result of `work` in a process of its own; ContractError for an error of the algorithm there."""
+    """Return the result of `work` in a process of its own.
+
+    Raises ContractError for an error of the algorithm there.
+    """
 
     def pickled() -> bytes:
         try:
@@ -334,7 +356,10 @@ CLOCKS: Final = frozenset({"now", "today", "utcnow"})
 
 
 class CallWatch:
-    """Records forbidden calls of C functions while it is entered; imports may make them."""
+    """Records forbidden calls of C functions while it is entered.
+
+    Imports may make such calls.
+    """
 
     def __init__(self) -> None:
         self.forbidden: list[str] = []
@@ -364,7 +389,10 @@ _EXIT: Final = CallWatch.__exit__.__code__
 
 
 def _forbidden_name(function: Any) -> str | None:
-    """Return the name of a C function that no rule may call; None for any other."""
+    """Return the name of a C function that no rule may call.
+
+    None for any other function.
+    """
     owner, name = getattr(function, "__self__", None), function.__name__
     if isinstance(owner, ModuleType):
         module = owner.__name__

@@ -1,7 +1,7 @@
 """The campaign folder: the grid, and one appended line per finished trial, or per block of draws evaluated exactly.
 
-An incomplete last line, left by a kill, is ignored. Records are synced to disk in batches: a kill of the process loses no
-record that was written, a power failure at most the records of the last seconds.
+An incomplete last line, left by a kill, is ignored. Records are synced to disk in batches. So a kill of the process
+loses no record that was written. A power failure loses at most the records of the last seconds.
 """
 
 import fcntl
@@ -39,7 +39,10 @@ SYNC_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """The draw of a trial as a line of the campaign's record; the line also has the values of its `TrialResult`."""
+    """The draw of a trial as a line of the campaign's record.
+
+    The line also has the values of its `TrialResult`.
+    """
 
     point: Natural
     variant: Natural
@@ -132,8 +135,9 @@ class FinishedTrials:
         return found
 
     def counts(self, point: int, variant: int, finished: Collection[int]) -> Counts:
-        """Return the counts of the trials of a point that enter its statistics; `finished` are the numbers of trials
-        with messages.
+        """Return the counts of the trials of a point that enter its statistics.
+
+        `finished` are the numbers of trials with messages.
         """
         if self.grid.exact(point, variant):
             return total(self.evaluated(point, variant))
@@ -143,12 +147,18 @@ class FinishedTrials:
         return counts
 
     def open_log(self) -> TextIO:
-        """Return the log of a session and its worker processes; a session in memory keeps nothing of it."""
+        """Return the log of a session and its worker processes.
+
+        A session in memory keeps nothing of it.
+        """
         return Path(os.devnull).open("w", encoding="utf-8")
 
 
 class Store(FinishedTrials):
-    """A campaign folder, locked by one process at a time. Leaving the context syncs all records to disk."""
+    """A campaign folder, locked by one process at a time.
+
+    Leaving the context syncs all records to disk.
+    """
 
     def __init__(self, folder: Path, grid: Grid) -> None:
         super().__init__(grid)
@@ -223,13 +233,17 @@ class Store(FinishedTrials):
         replace_file(self.folder / name, content)
 
     def files_of(self, scenario: Scenario) -> dict[str, object]:
-        """Return the values of a scenario in this folder that name its plug-ins, and its network if the network comes
-        from a file.
+        """Return the values of a scenario that name its files in this folder.
+
+        These are its plug-ins, and its network if the network comes from a file.
         """
         return self.kept_network(scenario) | keep_plugins(scenario.plugin, self.folder)
 
     def kept_network(self, scenario: Scenario) -> dict[str, object]:
-        """Write a network from a file once, and return the values of a scenario in this folder that name the network."""
+        """Write a network from a file once.
+
+        Returns the values of a scenario that name the network in this folder.
+        """
         topology = network_of(scenario)
         if not isinstance(topology, TableTopology):
             return {}
@@ -239,7 +253,10 @@ class Store(FinishedTrials):
         return self._networks[digest]
 
     def _with_files(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values of the grid, with copies in this folder in place of the files of the user."""
+        """Return the values of the grid for this folder.
+
+        Copies in this folder take the place of the files of the user.
+        """
         kept = {variant.scenario.topology: self.kept_network(variant.scenario) for variant in self.grid.variants}
         named = {name: values["topology"] for name, values in kept.items() if values}
         base, vary = values["scenario"], values["vary"]
@@ -346,7 +363,10 @@ def read_grid(folder: Path) -> Grid:
 
 
 def grid_of(values: Mapping[str, Any], folder: Path) -> tuple[Grid, str]:
-    """Return the grid that the values of `campaign.toml` state, and its digest there; ScenarioError as `read_grid_file`."""
+    """Return the grid that the values of `campaign.toml` state, and its digest there.
+
+    Raises ScenarioError as `read_grid_file`.
+    """
     try:
         file = read_record(GridFile, values)
     except RefusedError as error:

@@ -2,10 +2,11 @@
 
 Copies of messages travel on fixed paths (`dependence.message_paths`). Each place therefore has a row of bits, one for
 each copy that it stops, and the union of rows decides a set. Where the sets are few, all of them are evaluated.
-Otherwise cuts may prove that no set of this size costs any node a message. Otherwise a heuristic searches: from several
-starts it adds the place that harms most until the set is full, and then exchanges single places as long as that harms
-more. The set that it finds is exact only if every healthy node misses a message. The text of the result says whether it
-is.
+Otherwise cuts may prove that no set of this size costs any node a message.
+
+If that fails too, a heuristic searches. From several starts it adds the place that harms most until the set is full.
+Then it exchanges single places as long as that harms more. The set that it finds is known to be exact only if every
+healthy node misses a message. The text of the result says whether it is exact.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +41,7 @@ MOST_WORDS: Final = 2**27
 MOST_CELLS: Final = 2**27
 """Most pairs of a place and a copy in the table: 128 megabytes."""
 SEARCH_CELLS: Final = 2**30
-"""Pairs that the heuristic looks at, about: it limits the number of its starts."""
+"""About how many pairs the heuristic looks at. This limits the number of its starts."""
 MOST_STARTS: Final = 24
 
 Bools = NDArray[np.bool_]
@@ -48,9 +49,10 @@ Chosen = tuple[int, ...]
 
 
 def worst_set(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, given: Sequence[str]) -> WorstSet:
-    """Return the most harmful set that fits a description, in addition to the `given` faults; of several the first.
+    """Return the most harmful set that fits a description.
 
-    Raises ScenarioError where the harm of a set does not follow from the paths of a run without faults.
+    Its faults come in addition to the `given` ones. Of equally harmful sets the first is returned. Raises ScenarioError
+    where the harm of a set does not follow from the paths of a run without faults.
     """
     table = _Table(fault_set, sites, _threats(fault_set, sites, scenario, given))
     counts = [part.count for part in fault_set.parts]
@@ -105,7 +107,10 @@ def _threats(fault_set: FaultSetSpec, sites: FaultSites, scenario: Scenario, giv
 
 @dataclass(frozen=True)
 class _Column:
-    """A segment of a message to one receiver: its copies. Only a set that stops all copies loses the segment."""
+    """The copies of a segment of a message to one receiver.
+
+    Only a set that stops all copies loses the segment.
+    """
 
     origin: Rank
     receiver: Rank
@@ -186,8 +191,9 @@ class _Table:
         return sets * self._counter.width <= MOST_WORDS and 64 * self._counter.table_words <= MOST_CELLS
 
     def exact(self, counts: Sequence[int]) -> tuple[Chosen, int]:
-        """Return the first of the most harmful sets in lexicographic order, and the number of nodes that miss a
-        message.
+        """Return the first of the most harmful sets in lexicographic order.
+
+        Also returned is the number of nodes that miss a message.
         """
         numbers, harm = self._counter.most_harmful(counts)
         offsets = chain.from_iterable([each.start] * count for each, count in zip(self._range, counts, strict=True))
@@ -222,7 +228,10 @@ class _Table:
         return best, reached[0], tried
 
     def _greedy(self, counts: Sequence[int], victim: int | None) -> list[int]:
-        """Return the places that harm most one after the other; with a victim, places that stop its copies come first."""
+        """Return places, each of which harms most after the ones before.
+
+        With a victim, places that stop its copies come first.
+        """
         chosen: list[int] = []
         left = list(counts)
         while any(left):
@@ -279,7 +288,10 @@ class _Table:
 
 
 def _columns(messages: ThreatenedMessages) -> Iterator[_Column]:
-    """Yield the segments that are due, by receiver; segments whose copies share their fates once."""
+    """Yield the segments that are due, by receiver.
+
+    Segments whose copies share their fates come once.
+    """
     for message in sorted(messages.due, key=lambda each: (each.receiver, each.origin)):
         for copies in messages.distinct(message):
             yield _Column(message.origin, message.receiver, copies)

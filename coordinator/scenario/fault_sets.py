@@ -2,13 +2,13 @@
 
     [HOW:]PART[;PART..][@WHEN]
 
-HOW is the strategy that selects places (`STRATEGIES`; default: `random`). A PART gives a kind and a number: `nodes=2`
-(crashes), `links=1` (down, both directions), or any kind of fault by its name, with its argument after the number:
-`loss=3:0.2`. WHEN is the step or interval of a fault specification (default: 1).
+HOW is the strategy that selects places (`STRATEGIES`, by default `random`). A PART gives a kind and a number. `nodes=2`
+are crashes, and `links=1` is a link down in both directions. Any kind of fault may stand there by its name, with its
+argument after the number: `loss=3:0.2`. WHEN is the step or interval of a fault specification, by default 1.
 
-A PART may also name a kind of block (`blocks`), whose places fail together: `substar=1`, `subcube=1:2`. The number counts
-blocks. Its nodes crash, or its links go down. Blocks are drawn by `random`, `bernoulli` and `all`, and blocks of one
-description may overlap.
+A PART may also name a kind of block (`blocks`), whose places fail together: `substar=1`, `subcube=1:2`. The number
+counts blocks. The nodes of a block crash, or its links go down. Blocks are drawn by `random`, `bernoulli` and `all`, and
+blocks of one description may overlap.
 
 Two parts of the same kind are refused: `nodes=1;nodes=2` is written `nodes=3`. `fault_draws` chooses the places.
 """
@@ -108,12 +108,18 @@ class FaultSetTerm:
 
     @property
     def site(self) -> str:
-        """The kind of place that is drawn: `nodes`, `links` or the block. Terms of one site take different places."""
+        """The kind of place that is drawn: `nodes`, `links` or the block.
+
+        Terms of one site take different places.
+        """
         return self.block or ("links" if self.on_links else "nodes")
 
     @property
     def rate(self) -> float:
-        """The probability per place (and step), or of a `process` in time the failures of a place per second."""
+        """The probability per place, or per place and step.
+
+        Of a `process` in time, these are the failures of a place per second.
+        """
         return self.share if self.lifetime is None else 1e9 / self.lifetime.mean
 
     @property
@@ -137,7 +143,10 @@ class FaultSetTerm:
         return why_random(self.fault()) if self.count or self.share else None
 
     def fault(self, first: Step = 1, last: Step = FOREVER) -> Fault:
-        """Make the fault at rank 0 or its port 0 as an example of the same fault at any place."""
+        """Make the fault at rank 0 or its port 0.
+
+        It is an example of the same fault at any place.
+        """
         record = KINDS[self.kind]
         values: dict[str, object] = {"step": first, "last": last, "rank": 0, "sender": 0, "port": 0}
         for name in value_names(record):
@@ -161,12 +170,18 @@ class FaultSetSpec:
 
     @property
     def size(self) -> int:
-        """Number of faults (or blocks) per set; 0 for `bernoulli`: its sets have no fixed number."""
+        """Number of faults (or blocks) per set.
+
+        0 for `bernoulli`, whose sets have no fixed number.
+        """
         return sum(part.count for part in self.parts)
 
     @property
     def window(self) -> Interval:
-        """The steps, or nanoseconds, when its faults are in force; faults of a process begin in it."""
+        """The steps, or nanoseconds, when its faults are in force.
+
+        Faults of a process begin in this window.
+        """
         first, last = read_when(self.when) or (1, None)
         if last is None:
             return Interval(first, ALWAYS)
@@ -189,7 +204,10 @@ class FaultSetSpec:
 
     @property
     def in_time(self) -> bool:
-        """Whether it is a process in time; such a process needs the timed clock."""
+        """Whether it is a process in time.
+
+        Such a process needs the timed clock.
+        """
         return any(part.lifetime is not None for part in self.parts)
 
     @property
@@ -225,10 +243,11 @@ def is_fault_set(text: str) -> bool:
 
 
 def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
-    """Return the fault sets of a description by ascending number of faults: one, or one per choice if it has ranges.
+    """Return the fault sets of a description, by ascending number of faults.
 
-    A number may be a range, `nodes=0..4` or `nodes<=4`. `any<=2` is every combination of up to two nodes and links. Raises
-    ScenarioError (with `field`) for an invalid description.
+    There is one set, or one per choice if the description has ranges. A number may be a range, `nodes=0..4` or
+    `nodes<=4`. `any<=2` is every combination of up to two nodes and links. Raises ScenarioError (with `field`) for an
+    invalid description.
     """
     how, colon, rest = text.partition(":")
     if not colon or "=" in how or how not in STRATEGIES:
@@ -312,7 +331,10 @@ def _require_process(fault_set: FaultSetSpec, part: FaultSetTerm, when: When, te
 
 
 def _require_argument(kind: str, argument: str, word: str, text: str, field: str) -> None:
-    """Refuse a missing or invalid value after the number, and a value of a kind that takes none."""
+    """Refuse a missing or invalid value after the number.
+
+    A value of a kind that takes none is refused too.
+    """
     if kind in REPAIRS:
         raise ScenarioError(field, text, f"{kind!r} repairs what has failed, and a set of faults only breaks things")
     value = next(iter(value_names(KINDS[kind])), None)
@@ -331,7 +353,10 @@ def _require_argument(kind: str, argument: str, word: str, text: str, field: str
 
 
 def _choices(word: str, how: str, text: str, field: str, repair: Mean | None = None) -> list[tuple[FaultSetTerm, ...]]:
-    """Return the terms that one part may stand for; `repair` is the repair of a process."""
+    """Return the terms that one part may stand for.
+
+    `repair` is the repair of a process.
+    """
     match = PART.fullmatch(word)
     if match is None:
         raise ScenarioError(field, text, f"invalid part {word!r}; write {FORM}")
@@ -385,7 +410,10 @@ def _failing(term: FaultSetTerm, amount: str, repair: Mean | None, text: str, fi
 
 
 def _repair(body: str, text: str, field: str) -> Mean | None:
-    """Return the mean time or number of steps to a repair; None if nothing is repaired."""
+    """Return the mean time or number of steps to a repair.
+
+    None if nothing is repaired.
+    """
     words = [word.removeprefix("repair=") for word in body.split(";") if word.startswith("repair=")]
     if len(words) > 1:
         raise ScenarioError(field, text, "'repair' is repeated; it holds for all parts")

@@ -1,12 +1,13 @@
-"""Schedules that run backwards and fold: every rank sends its partial result to the rank that it would have received from.
+"""Schedules that run backwards and fold: every rank sends its partial result to the rank that it would have received
+from.
 
-In the forward schedule every rank receives every item of a root once. Backwards it folds, for every root, what comes in with
-its own contribution, and sends the partial result once. So an algorithm that folds is data: `fold_sends`, the sends of one
-rank, and `fold_receipts`, the partial results that come in.
+In the forward schedule every rank receives every item of a root once. Backwards it folds, for every root, what comes in
+with its own contribution, and sends the partial result once. So an algorithm that folds is data. `fold_sends` are the
+sends of one rank, and `fold_receipts` are the partial results that come in.
 
 **Order.** Where payloads are real numbers, the bits of a result depend on the order of the additions. `fold_order` fixes
-it for every rank, from the timetable without faults alone: whatever comes early or late, over whichever port, is added in
-the same order on every driver and under every clock.
+it for every rank, from the timetable without faults alone. So partial results that come early or late, over whichever
+port, are added in the same order on every driver and under every clock.
 """
 
 from abc import abstractmethod
@@ -31,8 +32,8 @@ PartialResult = tuple[Rank, bytes]
 def in_fold_order(receipts: Iterable[FoldReceipt], own: Rank | None) -> list[Rank]:
     """Return the order of a rank's folds: by scheduled step, then by rank of origin.
 
-    Its own contribution counts as an arrival of the first of these steps; `own` is None for a switch: it has no
-    contribution. By rank and not by port: a port depends on the numbering of the links of one node, and a partial
+    Its own contribution counts as an arrival of the first of these steps. A switch has none: there `own` is None. The
+    order is by rank and not by port, because a port depends on the numbering of the links of one node, and a partial
     result that is rerouted keeps its origin.
     """
     scheduled = list(receipts)
@@ -69,7 +70,7 @@ class FoldingSchedule(Algorithm):
         return in_fold_order(self.fold_receipts(rank, root, segment), own)
 
     def fold_at(self, rank: Rank, root: Rank, segment: int, arrived: Sequence[PartialResult]) -> bytes:
-        """Return the fold of the own contribution of `rank` and of the partial results that have arrived there.
+        """Return the fold of the own contribution of `rank` and of arrived partial results.
 
         The rule of a rank, the expected partial result and the expected result all fold here. A result that has come
         twice is folded twice, so that counts of contributions find it.
@@ -127,8 +128,9 @@ class FoldingSchedule(Algorithm):
         return self._partial_result if self.folds else self.payloads.segment
 
     def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        """Return the partial result that `origin` sends towards `target` if nothing is missing; at the target itself
-        this is the result.
+        """Return the partial result that `origin` sends towards `target` if nothing is missing.
+
+        At the target itself this is the result.
         """
         folded = self._folded
         if len(folded) > CACHE_ENTRIES:
@@ -157,7 +159,10 @@ class FoldingSchedule(Algorithm):
 
 
 def tolerates_delay(algorithm: Algorithm) -> bool:
-    """Report whether late packets lose no message, as over links that send lost packets again."""
+    """Report whether late packets lose no message.
+
+    Packets are late over links that send lost packets again.
+    """
     # Over reliable links the partial results of a schedule wait for their feeders: see `fold_rule`.
     waits = algorithm.collective not in FOLDING or isinstance(algorithm, FoldingSchedule)
     return waits and algorithm.timing is not Timing.FIXED
@@ -200,7 +205,10 @@ class FoldRule(Rule):
 
 
 class WaitingFoldRule(FoldRule):
-    """Send each partial result in its scheduled step, or as soon after it as the results of all feeders are there."""
+    """Send each partial result in its scheduled step, or later.
+
+    It is late if the results of some feeders are: then it leaves as soon as they are there.
+    """
 
     __slots__ = ("_awaited", "_sends")
 

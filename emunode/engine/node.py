@@ -1,13 +1,15 @@
 """The sans-IO node: an inbox in, an outbox and hops out. No clock, no socket, no thread; time is an argument.
 
-Model. Step t of a node reads the arrivals of step t-1 and decides what leaves in step t; the engine receives at most one
+Model. Step t of a node reads the arrivals of step t-1 and decides what leaves in step t. The engine receives at most one
 packet per port. Arrivals of a step are read by ascending port, whatever order they came in, so the timing of an engine
-cannot influence a history. In every step the node enforces the guarantees of the algorithm: one packet per port, the link
-capacity, the port model. A rule that breaks a guarantee is stopped by a RuleError that names the rank, the step and the
-ports. Classifying an arrival (`HopOutcome`) is measurement, not routing: the rule never sees the outcome.
+cannot influence a history.
 
-An engine calls `step` whenever a node has an inbox or `due` equals the step. A packet is read in the step after its arrival,
-so one more step follows the last packet.
+In every step the node enforces the guarantees of the algorithm: one packet per port, the link capacity, the port model.
+A rule that breaks a guarantee is stopped by a RuleError that names the rank, the step and the ports. To classify an
+arrival (`HopOutcome`) is measurement, not routing: the rule never sees the outcome.
+
+An engine calls `step` whenever a node has an inbox or `due` equals the step. A packet is read in the step after its
+arrival, so one more step follows the last packet.
 """
 
 import sys
@@ -40,15 +42,15 @@ Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
 port_of = itemgetter(0)
 """The port of a packet, to sort by."""
 UNCHECKED: Final = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
-"""Receipts per step over full-duplex links that a port model allows regardless of the sends; others allow 0."""
+"""Receipts per step over full-duplex links that a port model allows whatever is sent. Other models allow 0."""
 
 
 class Node:
     """One rank of a network with its rule.
 
     `due` is the next step when the node sends without receiving anything first, or None. `queueing` is for runs with
-    faults that make packets late: sends that the port model or the link capacity forbids wait for the next step, in
-    order; late sends leave at once; and receipts are not checked against the port model.
+    faults that make packets late. Then sends that the port model or the link capacity forbids wait for the next step, in
+    order. Late sends leave at once, and receipts are not checked against the port model.
     """
 
     __slots__ = (
@@ -153,7 +155,10 @@ class Node:
         return outbox, hops
 
     def resume(self, step: Step) -> None:
-        """Skip to `step`, discarding sends scheduled for the missed steps."""
+        """Skip to `step`.
+
+        Sends that were scheduled for the missed steps are discarded.
+        """
         with self._naming_failures(step):
             while self._next is not None and self._next[0] < step:
                 self._next = next(self._own, None)
@@ -165,13 +170,19 @@ class Node:
         self.due = min([*own, *self._agenda], default=None)
 
     def enable_queueing(self) -> None:
-        """Queue sends that cannot leave from now on, since faults may have made them late."""
+        """Queue sends that cannot leave, from now on.
+
+        Faults may have made them late.
+        """
         self.queueing = True
         # Late packets arrive beside punctual ones, so receipts per step prove nothing about the rule.
         self._unchecked = sys.maxsize
 
     def _possible(self, step: Step, leaving: Leaving) -> Leaving:
-        """Return the sends that may leave in one step, in order; the others go first on the agenda of the next step."""
+        """Return the sends that may leave in one step, in order.
+
+        The others go first on the agenda of the next step.
+        """
         capacity = self._algorithm.link_capacity
         one_port = self._algorithm.spec.port_model is not PortModel.ALL_PORT
         loads: dict[Port, int] = {}
@@ -193,7 +204,10 @@ class Node:
         return now
 
     def _leaving(self, step: Step) -> Leaving:
-        """Return all sends of `step`: the sends of the rule's own schedule, and the sends decided on arrivals."""
+        """Return all sends of `step`.
+
+        These are the sends of the rule's own schedule, and the sends decided on arrivals.
+        """
         leaving: Leaving = []
         own = self._next
         while own is not None and own[0] == step:
@@ -210,7 +224,10 @@ class Node:
         return leaving
 
     def _outbox(self, step: Step, leaving: Leaving | tuple[()]) -> list[PortPacket]:
-        """Merge segments into one packet per port; RuleError if the algorithm may not send these."""
+        """Merge segments into one packet per port.
+
+        Raises RuleError if the algorithm may not send these.
+        """
         # Hot path, once per active rank and step. In most collectives most ranks send one segment per step. Only a
         # wrong port can make that illegal, so it skips all that follows.
         if len(leaving) == 1:

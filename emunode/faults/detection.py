@@ -1,13 +1,13 @@
 """Failure detection by silence: a rank suspects the neighbour behind a port after K intervals without a sign of life.
 
-Every live rank gives a sign of life over every link in every interval. Under the lock-step clock an interval is a step, and
-the sign costs nothing: it crosses a link in a step if a packet would, with the same random numbers, and faults that count
-packets do not count it. A rank cannot tell a dead neighbour from a link that is down, so it suspects the *port*, and a link
-that is down in one direction makes its receiver suspect the sender.
+Every live rank gives a sign of life over every link in every interval. Under the lock-step clock an interval is a step,
+and the sign costs nothing. It crosses a link in a step if a packet would, with the same random numbers, and faults that
+count packets do not count it. A rank cannot tell a dead neighbour from a link that is down, so it suspects the *port*. A
+link that is down in one direction makes its receiver suspect the sender.
 
-A crash in step t is last heard at the end of step t - 1, suspected at the end of step t - 1 + K, and known to the rule from
-step t + K on. Any sign clears the suspicion. With doubling, K doubles for that port each time a suspicion is cleared: a
-detector that is wrong about a neighbour is so only finitely often (Chandra and Toueg 1996, eventually perfect).
+A crash in step t is last heard at the end of step t - 1, suspected at the end of step t - 1 + K, and known to the rule
+from step t + K on. Any sign clears the suspicion. With doubling, K doubles for that port each time a suspicion is
+cleared. So a detector is wrong about a neighbour only finitely often (Chandra and Toueg 1996, eventually perfect).
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,10 @@ LONGEST_WAIT: Final = 2**30
 
 
 class PortDetector:
-    """The detector of one port; times are whole numbers, and `interval` is the time between two signs."""
+    """The detector of one port.
+
+    Times are whole numbers, and `interval` is the time between two signs.
+    """
 
     __slots__ = ("_doubling", "_last", "intervals", "suspected")
 
@@ -50,9 +53,10 @@ class PortDetector:
 
 
 class Suspicion(NamedTuple):
-    """A change of mind: from `step` on, `rank` suspects the neighbour behind `port`, or does so no longer.
+    """A change of mind about the neighbour behind `port`.
 
-    `silent` tells whether that neighbour was silent, or the link from it down, when the rank changed its mind.
+    From `step` on, `rank` suspects it, or does so no longer. `silent` tells whether that neighbour was silent, or the
+    link from it down, when the rank changed its mind.
     """
 
     step: Step
@@ -63,9 +67,10 @@ class Suspicion(NamedTuple):
 
 
 class StepDetection:
-    """The detectors of `ranks` in lock-step: a function of the faults and the seed, whatever the packets.
+    """The detectors of `ranks` in lock-step.
 
-    Only ports next to a fault are watched; all others hear something in every step.
+    They depend on the faults and the seed, and not on the packets. Only ports next to a fault are watched: all others
+    hear something in every step.
     """
 
     def __init__(self, topology: Topology, seed: int, detection: Detection, ranks: Sequence[Rank]) -> None:
@@ -89,14 +94,17 @@ class StepDetection:
         return tuple(port for port in self._topology.ports(rank) if not self.suspects(rank, port))
 
     def silent_ports(self) -> set[tuple[Rank, Port]]:
-        """Return the watched ports of live ranks whose neighbour was silent, or the link from it down, in the last step."""
+        """Return the watched ports of live ranks that heard nothing in the last step.
+
+        The neighbour was silent, or the link from it down.
+        """
         step, silent = self._ended, self._faults.silent
         return {
             (rank, port) for rank, port in self._ports if not silent(rank, step) and self._is_silent(step, rank, port)
         }
 
     def advance(self, step: Step, faults: Iterable[Fault]) -> list[Suspicion]:
-        """Go to the beginning of `step`; returns the changes since the last call.
+        """Go to the beginning of `step`, and return the changes since the last call.
 
         `faults` take effect in it, or took effect earlier and were not given yet.
         """
@@ -156,8 +164,9 @@ class StepDetection:
         return changes
 
     def _crosses(self, step: Step, sender: Rank, port: Port) -> bool:
-        """Return whether a sign of life of `sender` arrives over its `port` in `step`: one of this step, or a delayed
-        one.
+        """Return whether a sign of life of `sender` arrives over its `port` in `step`.
+
+        It may be a sign of this step, or a delayed one.
         """
         faults, link = self._faults, (sender, port)
         arriving = self._delayed.setdefault(link, set())

@@ -1,8 +1,8 @@
 """A host: one process that runs ranks, from the proof of its identity to the end of the run.
 
-The session owns the control connection and the poller that carries it, the listener and all links. Orders are decoded and
-handed to the parts that carry them out: the link table, the step engine, or the timed clock. The answer to an order that
-cannot be carried out is `failed`; the coordinator decides about the run.
+The session owns the control connection and the poller that carries it, the listener and all links. It decodes orders and
+hands them to the parts that carry them out: the link table, the step engine, or the timed clock. If an order cannot be
+carried out, the answer is `failed`, and the coordinator decides about the run.
 
     (both sides prove the token) -> assign -> listening -> connect, wave by wave -> step 1, 2, .. -> shutdown
 """
@@ -72,7 +72,8 @@ class Session:
     """One host, on the authenticated, non-blocking control connection `control`.
 
     While it waits, nothing else in its thread can run for `linger_seconds`. Peers dial `advertise`, if that is given.
-    Plug-ins of the coordinator are executed only with `allow_plugins`. `configured` is called once the host knows its ranks.
+    Plug-ins of the coordinator are executed only with `allow_plugins`. `configured` is called once the host knows its
+    ranks.
     """
 
     def __init__(
@@ -86,7 +87,10 @@ class Session:
         configured: Configured | None = None,
     ) -> None:
         self.problem = "lost the connection to the coordinator"
-        """The reason why the run did not end normally for this host; empty once the coordinator confirmed that it did."""
+        """The reason why the run did not end normally for this host.
+
+        Empty once the coordinator confirmed that it did.
+        """
         self._failure = ""
         self._data: list[bytes] = []
         self._advertise = advertise
@@ -243,7 +247,10 @@ class Session:
                 self._timed_run().carry_out(order)
 
     def _set_up(self, order: HostConfig | DataPart) -> None:
-        """Configure this host, or keep a part of the user's numbers: these come before the configuration."""
+        """Configure this host, or keep a part of the user's numbers.
+
+        These parts come before the configuration.
+        """
         if isinstance(order, HostConfig):
             self._configure(order)
             return
@@ -254,7 +261,10 @@ class Session:
         self._tell("data_received", taken)
 
     def _answer(self, order: AreYouThere | Look | SendResults) -> None:
-        """Tell the coordinator that this host is there, or first what has arrived at its ranks, or their results."""
+        """Answer a question of the coordinator.
+
+        It asks whether this host is there, what has arrived at its ranks, or for their results.
+        """
         if not isinstance(order, SendResults):
             if isinstance(order, Look):
                 self._require_ranks().engine.look(order.step)
@@ -271,7 +281,10 @@ class Session:
         return self._ranks
 
     def _configure(self, config: HostConfig) -> None:
-        """Create the link ends and the ranks; once every rank's task is parked, report where this host listens."""
+        """Create the link ends and the ranks.
+
+        Once every rank's task is parked, report where this host listens.
+        """
         if self._ranks is not None:
             raise FrameError("a second configuration")
         if config.spec.lacks_data:
@@ -315,7 +328,10 @@ class Session:
             ALLOWED.add(command_text(shlex.split(config.spec.program)))
 
     def _listen(self, config: HostConfig) -> socket.socket:
-        """Return a socket at the advertised address, else the configured address, else the route to the coordinator."""
+        """Return a socket that peers can dial.
+
+        It is at the advertised address, else at the configured address, else on the route to the coordinator.
+        """
         address = self._advertise or config.listen_address or _own_address(self._control)
         try:
             return listening_socket(address, backlog=config.backlog)
@@ -343,7 +359,10 @@ class Session:
         self._fail(RunError(f"{len(missing)} links did not come up within the deadline, such as {names}"))
 
     def _timed_run(self) -> TimedRun:
-        """Return the timed clock. The first of its orders creates it; from then on it drives the ranks."""
+        """Return the timed clock.
+
+        The first of its orders creates it. From then on it drives the ranks.
+        """
         if self._timed is None:
             _, links, engine, _ = self._require_ranks()
             ends = LinkEnds(links.ranks, links.peers, links.reverse, links.descriptors, links.slots)
@@ -391,11 +410,17 @@ def _own_address(fd: int) -> str:
 
 
 PREPARED: dict[tuple[str, CollectiveSpec], Algorithm] = {}
-"""By the digest of the network and the job, algorithms whose tables the parent of forked hosts has computed."""
+"""By the digest of the network and the job, algorithms with computed tables.
+
+The parent of forked hosts has computed them.
+"""
 
 
 def prepare_algorithm(spec: CollectiveSpec, network_sha256: str = "") -> None:
-    """Compute the tables of an algorithm for the hosts of this process; ScenarioError if it refuses the job."""
+    """Compute the tables of an algorithm for the hosts of this process.
+
+    Raises ScenarioError if the algorithm refuses the job.
+    """
     topology = PRELOADED[network_sha256] if network_sha256 else parse_topology(spec.topology)
     algorithm = make_algorithm(topology, spec)
     algorithm.compute_tables()
@@ -418,14 +443,20 @@ PRELOADED: dict[str, TableTopology] = {}
 
 
 def preload_network(data: bytes) -> None:
-    """Keep a network, as `TableTopology.to_bytes` writes it, for the hosts of this process; FrameError if malformed."""
+    """Keep a network for the hosts of this process.
+
+    `data` is as `TableTopology.to_bytes` writes it. Raises FrameError if it is malformed.
+    """
     # Read once before the forks, so that all hosts share the memory.
     topology = TableTopology.from_bytes(data)
     PRELOADED[topology.sha256] = topology
 
 
 def _network(config: HostConfig) -> Topology:
-    """Return the network of a run: preloaded, sent along, or defined by its name; FrameError for another digest."""
+    """Return the network of a run.
+
+    It is preloaded, sent along, or defined by its name. Raises FrameError for another digest.
+    """
     if not config.network_sha256:
         return parse_topology(config.spec.topology)
     if config.network_sha256 in PRELOADED:

@@ -1,12 +1,15 @@
 """Records to bytes and back: the only user of msgpack, and the only place that knows a byte layout.
 
-Every stream carries frames: a 4-byte little-endian length, then that many bytes. On a link the body is a packet: the
-step and the number of segments (4 bytes each), then a single segment as a fixed header and its payload, or several as a
-msgpack array. On a control connection it is a msgpack array whose first element names the message. Before that, both sides
-of a control connection, and the dialler of a link, prove that they know the run's secret; the proof is checked before any
-other byte of those frames is parsed. Encoders return whole frames. Decoders take whole frames, whose length the stream
-has checked, so a payload is copied once, out of the frame. Decoders keep no state, so a malformed frame (FrameError)
-cannot affect the next one.
+Every stream carries frames: a 4-byte little-endian length, then that many bytes. On a link the body is a packet. It
+begins with the step and the number of segments, 4 bytes each. A single segment follows as a fixed header and its
+payload, several segments as a msgpack array. On a control connection the body is a msgpack array whose first element
+names the message.
+
+Before that, both sides of a control connection, and the dialler of a link, prove that they know the run's secret. The
+proof is checked before any other byte of those frames is parsed.
+
+Encoders return whole frames. Decoders take whole frames, whose length the stream has checked, so a payload is copied
+once, out of the frame. Decoders keep no state, so a malformed frame (FrameError) cannot affect the next one.
 """
 
 import hmac
@@ -23,7 +26,7 @@ from emunode.model import Hop, Packet, Rank, Step
 FRAME_LIMIT = 64 * 2**20
 """The largest frame, in bytes, of an authenticated peer."""
 HELLO_LIMIT = 256
-"""The largest frame, in bytes, of a peer before that."""
+"""The largest frame, in bytes, of a peer that has not proved that it knows the secret."""
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 
@@ -64,7 +67,10 @@ def encode_packet(step: Step, segments: Packet) -> bytes:
 
 
 def decode_packet(frame: bytes, order: int) -> tuple[Step, Packet]:
-    """Return the step and segments of a packet's frame; FrameError unless every field fits a network of `order` ranks."""
+    """Return the step and segments of a packet's frame.
+
+    Raises FrameError unless every field fits a network of `order` ranks.
+    """
     # Hot path, once per packet. `origin | target + 1 < 0` is `origin < 0 or target < -1`: the bitwise or of two integers is
     # negative exactly if one of them is. One comparison instead of two; the struct guarantees that tree and index are not
     # negative. In `_decode_several` the same expression also raises TypeError for anything that is not an integer.
@@ -99,7 +105,10 @@ def encode_timed_packet(deadline: int, step: Step, segments: Packet) -> bytes:
 
 
 def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Packet]:
-    """Return deadline, step and segments of a timed packet; FrameError as in `decode_packet`."""
+    """Return deadline, step and segments of a timed packet.
+
+    Raises FrameError as `decode_packet`.
+    """
     if len(frame) < _TIMED_HEADER.size:
         raise FrameError(f"malformed packet: {len(frame)} bytes")
     deadline = _TIMED_HEADER.unpack_from(frame)[1]
@@ -130,7 +139,10 @@ def _decode_several(body: memoryview, count: int, order: int) -> Packet:
 
 
 def _unpacked(body: memoryview, **options: bool) -> Any:
-    """Decode foreign bytes by msgpack; FrameError if they are malformed."""
+    """Decode foreign bytes by msgpack.
+
+    Raises FrameError if they are malformed.
+    """
     try:
         return _unpack(body, **options)
     except Exception as error:  # msgpack raises half a dozen unrelated kinds; nothing of ours runs in here
@@ -162,8 +174,9 @@ def body(frame: bytes) -> bytes:
 
 
 def host_hello(secret: bytes, challenge: bytes, nonce: bytes, *message: object) -> bytes:
-    """Return a host's first frame on a control connection: its nonce, its proof for the coordinator's nonce, and a
-    message.
+    """Return a host's first frame on a control connection.
+
+    It has the host's nonce, its proof for the coordinator's nonce, and a message.
     """
     hello = encode_control(*message)
     # The proof covers the message too, so it cannot be changed on the way.
@@ -171,7 +184,10 @@ def host_hello(secret: bytes, challenge: bytes, nonce: bytes, *message: object) 
 
 
 def read_host_hello(frame: bytes, secret: bytes, challenge: bytes) -> tuple[bytes, Control]:
-    """Return the nonce and message of a host's first frame; FrameError without the proof, before the message is parsed."""
+    """Return the nonce and message of a host's first frame.
+
+    Raises FrameError without the proof, before the message is parsed.
+    """
     start, middle, end = LENGTH.size, LENGTH.size + NONCE_BYTES, LENGTH.size + NONCE_BYTES + PROOF_BYTES
     # The message stays bytes until the proof has been checked.
     nonce, proof, hello = frame[start:middle], frame[middle:end], frame[end:]
@@ -181,8 +197,9 @@ def read_host_hello(frame: bytes, secret: bytes, challenge: bytes) -> tuple[byte
 
 
 def prove(secret: bytes, role: bytes, *parts: bytes) -> bytes:
-    """Return a proof (HMAC-SHA256, 32 bytes) that the side in `role` knows `secret`, bound to the other side's nonce in
-    `parts`.
+    """Return a proof that the side in `role` knows `secret`.
+
+    The proof is an HMAC-SHA256 of 32 bytes. It is bound to the other side's nonce in `parts`.
     """
     # Hot path, twice per link; plain form: `hmac.digest(..)`, which spends two thirds of its time on the key.
     mac = _keyed(secret).copy()
@@ -206,13 +223,19 @@ def proves(proof: bytes, secret: bytes, role: bytes, *parts: bytes) -> bool:
 
 
 def link_hello(secret: bytes, run: int, nonce: bytes, sender: Rank, port: int, receiver: Rank, its_port: int) -> bytes:
-    """Return the dialler's hello on a link, bound to the nonce of the listening host."""
+    """Return the dialler's hello on a link.
+
+    It is bound to the nonce of the listening host.
+    """
     link = _LINK.pack(run, sender, port, receiver, its_port)
     return frame(link + prove(secret, b"link", nonce, link))
 
 
 def read_link_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> tuple[Rank, int, Rank, int]:
-    """Return (sender, port, receiver, its port) of a proven hello; FrameError otherwise."""
+    """Return (sender, port, receiver, its port) of a proven hello.
+
+    Raises FrameError otherwise.
+    """
     link, proof = frame[LENGTH.size : -PROOF_BYTES], frame[-PROOF_BYTES:]
     # The length first: HMAC over a truncated hello would only say that it is wrong.
     if len(link) != _LINK.size:
@@ -227,7 +250,10 @@ def read_link_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> tupl
 
 
 def tree_hello(secret: bytes, run: int, nonce: bytes, host: int) -> bytes:
-    """Return the hello of a host to its parent in the tree of control, bound to the nonce of the parent."""
+    """Return the hello of a host to its parent in the tree of control.
+
+    It is bound to the nonce of the parent.
+    """
     place = _TREE.pack(run, host)
     return frame(place + prove(secret, b"tree", nonce, place))
 
@@ -238,7 +264,10 @@ def is_tree_hello(frame: bytes) -> bool:
 
 
 def read_tree_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> int:
-    """Return the host of a proven hello to a parent; FrameError otherwise."""
+    """Return the host of a proven hello to a parent.
+
+    Raises FrameError otherwise.
+    """
     place, proof = frame[LENGTH.size : -PROOF_BYTES], frame[-PROOF_BYTES:]
     if len(place) != _TREE.size or not proves(proof, secret, b"tree", nonce, place):
         raise FrameError("a host in the tree does not know the run's secret")
@@ -281,13 +310,17 @@ def encode_losses(
 
 
 TIME = Struct("<iihbqq")
-"""The time of one end of a hop: step, sender, its port, 0 for the start or 1 for the receipt, and its virtual and real time
-in nanoseconds since the run began.
+"""The time of one end of a hop.
+
+Fields: step, sender, its port, 0 for the start or 1 for the receipt, virtual time, real time. Times are in nanoseconds
+since the run began.
 """
 
 DEPARTURE = Struct("<IIQ")
 """A packet of a fault-free timetable: step, port, and the time when it leaves, in nanoseconds."""
 RECEIPTS = Struct("<IIQ")
-"""The receipts of a rank in a fault-free timetable: step, packets, and the time in nanoseconds of the last of them."""
+"""The receipts of a rank in a fault-free timetable: step, number of packets, and the time of the last one in
+nanoseconds.
+"""
 NOTICE = Struct("<QI")
 """The time, in nanoseconds, when a rank learns that a packet does not come, and the step of the packet."""

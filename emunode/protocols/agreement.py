@@ -1,21 +1,25 @@
 """Agreement on suspected links: every rank that can be reached decides the same set, without a coordinator.
 
 A rank that suspects a port tells all its neighbours the link and the first step of the suspicion. Every rank forwards
-news once. News reaches every rank that can be reached within `Agreement.steps` steps, D. So at the beginning of step s
-+ D each rank knows all suspicions up to step s, and decides on them; on a suspicion of step s + 1 it decides in step s
-+ 1 + D, and so on. So decisions differ in later suspicions, never because news were still under way.
+news once. News reaches every rank that can be reached within `Agreement.steps` steps, D. So at the beginning of step s +
+D each rank knows all suspicions up to step s, and decides on them. On a suspicion of step s + 1 it decides in step s + 1
++ D, and so on. Decisions may differ in later suspicions, but never because news were still under way.
 
-With fewer faulty nodes than the connectivity, D is at most the fault diameter D_f (Krishnamoorthy and Krishnamurthy 1987):
-nodes crash between two steps, so the neighbours of a node learn its news in the next step, unless they crash as well.
-Under the timed clock rounds take the place of steps. Round r ends at r times the length of a round, long enough for
-news to cross any link; a crash may cut packets, and every faulty node may cost a round, so D is D_f plus their greatest
-number. With more faults news may take longer. A rank that hears of a suspicion too late for a decision it has taken
-says so. This *reopening* is news like a suspicion, and from its step on all decisions wait `slowest` steps, for a path
-through all ranks.
+With fewer faulty nodes than the connectivity, D is at most the fault diameter D_f (Krishnamoorthy and Krishnamurthy
+1987). Nodes crash between two steps, so the neighbours of a node learn its news in the next step, unless they crash as
+well.
 
-A rank cannot know the news that it missed while it did not run, so it asks its neighbours when it runs again. A neighbour
-that was suspected and is heard again receives everything, since it may have to learn that it is excluded; the same at
-most `REMINDERS` times, or links that lose packets to the end would keep a run from ending.
+Under the timed clock rounds take the place of steps. Round r ends at r times the length of a round, which is long enough
+for news to cross any link. A crash may cut packets, and every faulty node may cost a round. So D is D_f plus the
+greatest number of faulty nodes.
+
+With more faults news may take longer. A rank that hears of a suspicion too late for a decision that it has taken says
+so. This *reopening* is news like a suspicion. From its step on all decisions wait `slowest` steps, for a path through
+all ranks.
+
+A rank cannot know the news that it missed while it did not run, so it asks its neighbours when it runs again. A
+neighbour that was suspected and is heard again receives everything, since it may have to learn that it is excluded. It
+receives the same at most `REMINDERS` times: otherwise links that lose packets to the end would keep a run from ending.
 """
 
 from collections.abc import Sequence
@@ -34,7 +38,7 @@ from emunode.protocols.base import (
 from emunode.topologies.base import Topology
 
 REOPENS: Final[Port] = -1
-"""In place of a port: no link is suspected, the rank reopens an earlier decision."""
+"""Stands in place of a port: no link is suspected, and the rank reopens an earlier decision."""
 REMINDERS: Final = 8
 """How often everything is sent to a neighbour that is heard again, as long as there is nothing new."""
 TREES: Final = frozenset(
@@ -44,7 +48,10 @@ TREES: Final = frozenset(
 
 
 class News(NamedTuple):
-    """A piece of news to agree on; a link is named by the lesser of its two ends, (rank, port)."""
+    """A piece of news to agree on.
+
+    A link is named by the lesser of its two ends, (rank, port).
+    """
 
     seen: Step
     """The step or round when it was first noticed."""

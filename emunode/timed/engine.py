@@ -1,13 +1,14 @@
 """The engine of the timed clock on a host: one heap of virtual times and one timer descriptor.
 
-A packet is encoded as soon as it is decided, and stays in the heap until its start; a packet that arrived stays there until
-its time of receipt. Nothing happens before its time. Lateness does not add up: a packet carries the virtual time of its
-receipt, and later times are computed from that. The kernel wakes the host by a timer descriptor that is set to an
-absolute time of CLOCK_MONOTONIC, a clock shared by all processes of a machine. A sleeping task per packet would be late
-by about as much as a packet takes.
+A packet is encoded as soon as it is decided, and stays in the heap until its start. A packet that arrived stays there
+until its time of receipt. Nothing happens before its time. Lateness does not add up: a packet carries the virtual time
+of its receipt, and later times are computed from that.
 
-Under faults packets may be lost, and lost packets are only recorded. A packet may be read long after it has arrived: a
-host may be ahead of the virtual time of its ranks. So the achieved time of a receipt is then max(arrival, virtual
+The kernel wakes the host by a timer descriptor. It is set to an absolute time of CLOCK_MONOTONIC, a clock that all
+processes of a machine share. A sleeping task per packet would be late by about as much as a packet takes.
+
+Under faults packets may be lost, and lost packets are only recorded. A host may be ahead of the virtual time of its
+ranks, so a packet may be read long after it has arrived. The achieved time of a receipt is then max(arrival, virtual
 time).
 """
 
@@ -65,7 +66,7 @@ MOST_RECORDS = 100_000
 
 # The mark of a closed link in `LinkTable`: neither is written.
 LOST = -1
-"""In place of the descriptor of a packet that is lost: it starts, and is written nowhere."""
+"""Stands in place of the descriptor of a packet that is lost: the packet starts, and is written nowhere."""
 
 EngineRank = FaultFreeRank | HostedRank
 Start = tuple[int, bytes, int, Step, int, Step, EngineRank]
@@ -78,7 +79,10 @@ DueReceipt = tuple[int, Step]
 
 
 class Timer:
-    """A timer descriptor on CLOCK_MONOTONIC; RunError where the kernel has none."""
+    """A timer descriptor on CLOCK_MONOTONIC.
+
+    Raises RunError where the kernel has none.
+    """
 
     def __init__(self) -> None:
         self.fd = libc.require("timerfd_create", time.CLOCK_MONOTONIC, TFD_FLAGS)
@@ -86,14 +90,20 @@ class Timer:
         self._value = (ctypes.c_long * 4)()
 
     def set(self, nanoseconds: int) -> None:
-        """Make the descriptor readable from an absolute time on; never, for 0."""
+        """Make the descriptor readable from an absolute time on.
+
+        With 0, it never becomes readable.
+        """
         self._value[2], self._value[3] = divmod(nanoseconds, 1_000_000_000)
         # Seconds and nanoseconds of it_value; the interval in elements 0 and 1 stays 0: one expiry.
         libc.require("timerfd_settime", self.fd, TFD_TIMER_ABSTIME, self._value, None)
 
 
 class LinkEnds(NamedTuple):
-    """The ranks of a host, ascending, and their link ends. The slot of a link end is rank index x degree + port."""
+    """The ranks of a host, ascending, and their link ends.
+
+    The slot of a link end is rank index x degree + port.
+    """
 
     ranks: Sequence[Rank]
     peers: Sequence[Rank]
@@ -101,7 +111,7 @@ class LinkEnds(NamedTuple):
     """The port at the other end, by slot."""
     descriptors: Sequence[int]
     slots: Sequence[int]
-    """Slot by descriptor; negative for a descriptor that is no link."""
+    """Slot by descriptor. Negative for a descriptor that is no link."""
 
 
 class HostCallbacks(NamedTuple):
@@ -117,10 +127,10 @@ class HostCallbacks(NamedTuple):
 
 
 class TimedRun:
-    """The ranks of one host under the timed clock, given the host's links and the timed orders of the coordinator.
+    """The ranks of one host under the timed clock.
 
-    Messages to the coordinator are `prepared`, from time to time `rows`, `times` and `heartbeat`, and at the end
-    `finished`.
+    It takes the host's links and the timed orders of the coordinator. It sends the coordinator `prepared`, from time to
+    time `rows`, `times` and `heartbeat`, and at the end `finished`.
     """
 
     def __init__(self, algorithm: Algorithm, streams: FramedStreams, ends: LinkEnds, callbacks: HostCallbacks) -> None:
@@ -211,7 +221,10 @@ class TimedRun:
                     heappush(self._moments, 2 * moment + 1)
 
     def _prepare(self, order: Prepare) -> None:
-        """Create the nodes; each decides what it sends before any packet arrives."""
+        """Create the nodes.
+
+        Each decides what it sends before any packet arrives.
+        """
         self._make_nodes(order)
         self._running = set(range(len(self._nodes)))
         gc.collect()
@@ -243,7 +256,10 @@ class TimedRun:
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def _on_frame(self, fd: int, frame: bytes) -> None:
-        """Take a packet of a link; FrameError for a packet that is not in the timetable."""
+        """Take a packet of a link.
+
+        Raises FrameError for a packet that is not in the timetable.
+        """
         slot = self._slot_of[fd]
         if slot < 0:
             self._otherwise(fd, frame)
@@ -323,7 +339,10 @@ class TimedRun:
     def _plan_losses(
         self, index: int, losses: Sequence[Departure], withheld: Sequence[Departure], reports: Sequence[Departure]
     ) -> None:
-        """Schedule the starts of lost packets, and note withheld packets and reports: they cross no link."""
+        """Schedule the starts of lost packets, and note withheld packets and reports.
+
+        None of them crosses a link.
+        """
         for loss in losses:
             self._losses.append((index, loss, HopOutcome.LOST))
             # It starts like any other, since its sender does not know: the node waits for this departure too.
@@ -350,7 +369,10 @@ class TimedRun:
         self._fire()
 
     def _fire(self) -> None:
-        """Handle all events whose time has come; at equal times, starts before receipts."""
+        """Handle all events whose time has come.
+
+        At equal times, starts come before receipts.
+        """
         if self._begin is None:
             return
         moments, clock = self._moments, time.monotonic_ns
@@ -398,7 +420,10 @@ class TimedRun:
         self._streams.send_all([event[:2] for event in events if event[0] != LOST])
 
     def turn(self) -> None:
-        """Handle due events, set the timer for the next one and detect the end; call this after every batch of arrivals."""
+        """Handle due events, set the timer for the next one and detect the end.
+
+        Call this after every batch of arrivals.
+        """
         if self.finished or self._begin is None:
             return
         self._fire()
@@ -419,7 +444,10 @@ class TimedRun:
     # --- records ---------------------------------------------------------------------------------------------------
 
     def report(self) -> None:
-        """Send a heartbeat and, if there is time before the next event, the records so far."""
+        """Send a heartbeat.
+
+        If there is time before the next event, the records so far are sent too.
+        """
         if self.finished or self._begin is None:
             return
         next_moment = self._moments[0] >> 1 if self._moments else 0

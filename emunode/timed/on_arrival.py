@@ -1,17 +1,17 @@
 """The policy of a rank that forwards packets as soon as they arrive, under the timed clock with faults.
 
-Model. A rank reads a packet on arrival, whatever comes before it in the timetable: a slow neighbour on one tree holds up
-nothing on the others. The packets that follow leave as soon as their port is free. The rank's own messages leave at the
-times of the timetable. Nothing is read, and nothing leaves, before its time in the fault-free timetable:
+Model. A rank reads a packet on arrival, whatever comes before it in the timetable. So a slow neighbour on one tree holds
+up nothing on the others. The packets that follow leave as soon as their port is free. The rank's own messages leave at
+the times of the timetable. Nothing is read, and nothing leaves, before its time in the fault-free timetable:
 
     start = max(port free, receipt of the forwarded packet, fault-free start)
 
-so where every packet is in time the history is the fault-free history, and faults make no packet earlier. Of the packets
-that could leave by a port, the packet of the earliest step goes first; packets of one time are read by ascending port.
+So faults make no packet earlier, and if every packet is in time the history is the fault-free history. Of the packets
+that could leave by a port, the packet of the earliest step goes first. Packets of one time are read by ascending port.
 
-Steps only name packets: a packet that is passed on is of the step that the rule gives it, as in lock-step, or of the next
-step that its port has not used yet. A rank that lacks a packet of the timetable, or has recovered, reads the times of its
-own messages off its own clock, which may drift. No clock, no socket.
+Steps only name packets. A packet that is passed on is of the step that the rule gives it, as in lock-step, or of the
+next step that its port has not used yet. A rank that lacks a packet of the timetable, or has recovered, reads the times
+of its own messages off its own clock, which may drift. No clock, no socket.
 """
 
 from bisect import bisect_right
@@ -44,7 +44,10 @@ class ForwardingNode(Node):
 
     @property
     def own(self) -> Step | None:
-        """The next step when the node sends without receiving anything first, or None."""
+        """The next step when the node sends without receiving anything first.
+
+        None if there is none.
+        """
         return None if self._next is None else self._next[0]
 
     def take_own(self) -> tuple[Step, Leaving]:
@@ -55,7 +58,10 @@ class ForwardingNode(Node):
             return step, self._leaving(step)
 
     def read(self, arrivals: Sequence[Arrival]) -> tuple[list[list[Hop]], list[ScheduledSend]]:
-        """Read the packets that are received at one time; return the hops of each packet, and the sends that follow."""
+        """Read the packets that are received at one time.
+
+        Returns the hops of each packet, and the sends that follow.
+        """
         judged: list[list[Hop]] = []
         by_step: dict[Step, dict[Port, Packet]] = {}
         for port, step, packet in arrivals:
@@ -96,13 +102,19 @@ class _Incarnation(Incarnation):
         segments).
         """
         self.receiving: list[tuple[int, int, Port, Step, int, Packet]] = []
-        """Over one port, packets that are being received: when that ends, a number, port, step, end of the crossing."""
+        """Over one port, packets that are being received.
+
+        A row is (end of receiving, number, port, step, end of the crossing, segments).
+        """
         self.own: list[tuple[int, Send]] = []
-        """Sends of its own that have not come up yet, with their times in the fault-free timetable."""
+        """Sends of its own that are not due yet, with their times in the fault-free timetable."""
         self.waiting: list[tuple[int, Send]] = []
         """A heap of sends that are passed on, by the earliest time when they may leave."""
         self.ready: dict[Port, SendQueue] = {}
-        """The sends that may leave when their port is free; one queue for all ports over one port."""
+        """The sends that may leave when their port is free.
+
+        Over one port there is one queue for all ports.
+        """
 
 
 class OnArrival(EventPolicy[_Incarnation]):
@@ -162,7 +174,10 @@ class OnArrival(EventPolicy[_Incarnation]):
     def _received(
         self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival], actions: Actions
     ) -> list[Arrival]:
-        """Return the packets that are read at `now`: over one port they are received in turn."""
+        """Return the packets that are read at `now`.
+
+        Over one port they are received in turn.
+        """
         for port, step, packet in arrivals:
             # Below 0 for a packet beyond the timetable, as a delayed one; only counts above 0 mean a lack.
             self._missing[step] = self._missing.get(step, 0) - 1
@@ -208,13 +223,17 @@ class OnArrival(EventPolicy[_Incarnation]):
         return max(intended, own_clock) if lacks else intended
 
     def _soonest(self, step: Step) -> int:
-        """Return the time of the first send of `step` or later without faults: over several ports, a later step may
-        come first.
+        """Return the fault-free time of the first send of `step` or later.
+
+        Over several ports, a later step may come first.
         """
         return self._from_step.get(step, 0)
 
     def _draw(self, incarnation: _Incarnation, now: int) -> None:
-        """Let the rule make its own sends: the sends that are due by `now`, or else the sends of the next step."""
+        """Let the rule make its own sends.
+
+        These are the sends that are due by `now`, or else the sends of the next step.
+        """
         while (own := incarnation.node.own) is not None and own <= self._last:
             # Not all at once: a source of a million segments would make them all.
             if incarnation.own and self._soonest(own) > now:
@@ -227,7 +246,7 @@ class OnArrival(EventPolicy[_Incarnation]):
                     incarnation.own.append((intended, Send(step, False, self._next_number(), port, item)))
 
     def _come_up(self, incarnation: _Incarnation, now: int) -> None:
-        """Move the sends that are due to the sends that may leave."""
+        """Let sends that have become due wait for their ports."""
         # First: own sends of the same step go ahead of forwarded ones.
         self._draw(incarnation, now)
         pending = []

@@ -27,9 +27,10 @@ Notice = tuple[int, Port, Step]
 
 
 class TimedSuspicion(NamedTuple):
-    """A change of mind: from `time` on, `rank` suspects the neighbour behind `port`, or does so no longer.
+    """A change of mind about the neighbour behind `port`.
 
-    `silent` tells whether that neighbour was silent, or the link from it down, at that time.
+    From `time` on, `rank` suspects it, or does so no longer. `silent` tells whether that neighbour was silent, or the
+    link from it down, at that time.
     """
 
     time: int
@@ -59,7 +60,10 @@ class Policy(ABC):
     """The policy of one rank: when it reads a packet, and what it sends when."""
 
     next_work: int | None = None
-    """The next time when the rank does anything but give a sign of life, or suspect, if nothing arrives before."""
+    """The next time when the rank does something if nothing arrives before.
+
+    Signs of life and suspicions do not count.
+    """
     next_time: int | None = None
     """The next time when the rank does anything."""
 
@@ -72,7 +76,10 @@ class Policy(ABC):
 
     @property
     def patience(self) -> int:
-        """The most intervals of silence before it suspects a port; 0 without detection."""
+        """The most intervals of silence before it suspects a port.
+
+        0 without detection.
+        """
         return 0
 
     @abstractmethod
@@ -88,7 +95,10 @@ class Policy(ABC):
 
 
 class TimedRank:
-    """One rank under the timed clock. Call `act` whenever packets have crossed to it, and at `next_time`."""
+    """One rank under the timed clock.
+
+    Call `act` whenever packets have crossed to it, and at `next_time`.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self.rank = policy.rank
@@ -100,15 +110,17 @@ class TimedRank:
 
     @property
     def patience(self) -> int:
-        """The most intervals of silence before it suspects a port; 0 without detection."""
+        """The most intervals of silence before it suspects a port.
+
+        0 without detection.
+        """
         return self._policy.patience
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step] = ()) -> Actions:
-        """Receive packets that have crossed at `now`, do everything else that is due, and return the actions. RuleError
-        as in `Node.step`.
+        """Receive packets that have crossed at `now`, do everything else that is due, and return the actions.
 
-        Arrivals of one port come in the order of sending. `missing` are the steps of packets that, as the rank learns
-        at `now`, do not come.
+        Arrivals of one port come in the order of sending. `missing` are the steps of packets that, as the rank learns at
+        `now`, do not come. Raises RuleError as `Node.step`.
         """
         actions, policy = Actions([], [], [], [], [], [], [], []), self._policy
         policy.act(now, arrivals, missing, actions)
@@ -118,7 +130,10 @@ class TimedRank:
 
 
 class Incarnation:
-    """A node between its creation and its crash; a recovery begins another one."""
+    """A node between its creation and its crash.
+
+    A recovery begins another one.
+    """
 
     def __init__(self, view: LocalView, starts: int, crashes: int, hangs: Iterable[Interval]) -> None:
         self.view = view
@@ -132,12 +147,18 @@ class Incarnation:
         """Over one port, the time of the last receipt."""
 
     def before_fault(self, now: int, time: int) -> int:
-        """Return `time`, or the next fault of the node after `now` if that is earlier: packets are received before it."""
+        """Return `time`, or the next fault of the node after `now` if that is earlier.
+
+        Packets are received before a fault.
+        """
         return max(now, min([time, self.crashes, *(start for start, end in self.hangs if end > now)]))
 
 
 class PositiveCosts(LinearCostModel):
-    """A cost model whose packets take a nanosecond at least: no packet is received at the time when it is sent."""
+    """A cost model whose packets take a nanosecond at least.
+
+    So no packet is received at the time when it is sent.
+    """
 
     def nanoseconds(self, size: int) -> int:
         return max(1, super().nanoseconds(size))
@@ -147,7 +168,10 @@ IncarnationType = TypeVar("IncarnationType", bound=Incarnation)
 
 
 class EventPolicy(Policy, Generic[IncarnationType]):
-    """Base class of the policies that read packets in the order of their times, whatever their steps."""
+    """Base class of the policies that read packets in the order of their times.
+
+    The steps of the packets do not matter.
+    """
 
     def __init__(self, rank: Rank, algorithm: Algorithm, costs: LinearCostModel, faults: FaultsInTime) -> None:
         # With costs of 0 a packet could be answered at the very time of its sending, and the order of ranks would
@@ -180,7 +204,10 @@ class EventPolicy(Policy, Generic[IncarnationType]):
 
     @abstractmethod
     def _wake_up(self, incarnation: IncarnationType, end: int) -> None:
-        """Continue after a hang: sends that would have started during it are missed."""
+        """Continue after a hang.
+
+        Sends that would have started during it are missed.
+        """
 
     @abstractmethod
     def _read(self, incarnation: IncarnationType, now: int, arrivals: Sequence[Arrival], actions: Actions) -> None:
@@ -200,8 +227,9 @@ class EventPolicy(Policy, Generic[IncarnationType]):
 
     @staticmethod
     def _awake(incarnation: Incarnation, times: Sequence[int], now: int) -> int | None:
-        """Return the first of these times, or the end of the hang that contains it; None without any before a
-        crash.
+        """Return the first of these times when the node is awake.
+
+        For a time within a hang, that is the end of the hang. None if there is none before a crash.
         """
         if not times:
             return None

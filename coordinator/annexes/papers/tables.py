@@ -28,7 +28,10 @@ from emunode.algorithms.claims import Claim, Value
 
 DATA = Path(__file__).parent / "data"
 VERDICT = "verdict"
-"""The column with the status of a row: a `Verdict`, or one of `UNJUDGED`. Tables without this column are not judged."""
+"""The column with the status of a row: a `Verdict`, or one of `UNJUDGED`.
+
+Tables without this column are not judged.
+"""
 EVALUATED = "evaluated"
 """A closed form, a count or a search was computed; nothing was measured."""
 NOT_MEASURED = "not measured"
@@ -39,13 +42,14 @@ UNJUDGED = (EVALUATED, NOT_MEASURED, NO_CLAIM)
 STATUSES = (*map(str, Verdict), *UNJUDGED)
 """All values of the verdict column, in the order of counting."""
 ERRATUM = "†"
-"""Marks a misprint of the paper; a note of the table gives the correction and the evidence."""
+"""Marks a misprint of the paper. A note of the table gives the correction and the evidence."""
 
 
 class Table:
-    """Rows with the same keys, the columns. The notes explain the errata, each with its evidence.
+    """Rows with the same keys, the columns.
 
-    `measurement` names the column of the measurement: a row whose measurement is missing cannot hold.
+    The notes explain the errata, each with its evidence. `measurement` names the column of the measurement: a row whose
+    measurement is missing cannot hold.
     """
 
     def __init__(
@@ -92,16 +96,20 @@ def _with_status(row: Row, measurement: str) -> Row:
 
 
 def verdict_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return "violated" if any verdict is, else "undecided" if any is, else "holds" (also without any verdict)."""
+    """Return the verdict of several verdicts.
+
+    It is "violated" if any of them is, else "undecided" if any is, else "holds". It also is "holds" if there are none.
+    """
     found = set(verdicts)
     return next((worst for worst in (Verdict.VIOLATED, Verdict.UNDECIDED) if worst in found), Verdict.HOLDS)
 
 
 def row_verdict(*conditions: bool, trials: Iterable[CachedRun] = (), refuted: bool = False) -> Verdict:
-    """Return the verdict of a row: it holds if all conditions are true and its trials hold their own claims.
+    """Return the verdict of a row.
 
-    The trials of a negative control must be `refuted`: they have to violate their claims. An undecided trial, such as an
-    invalid measurement, makes the row undecided whatever its numbers are.
+    The row holds if all conditions are true and its trials hold their own claims. The trials of a negative control must
+    be `refuted`: they have to violate their claims. An undecided trial, such as an invalid measurement, makes the row
+    undecided whatever its numbers are.
     """
     found = {trial.verdict for trial in trials}
     if Verdict.UNDECIDED in found:
@@ -148,7 +156,10 @@ def compared(
 def unmeasured(
     predicted: Value, *, paper: object = None, bound: float | None = None, **about: object
 ) -> dict[str, object]:
-    """Return the columns of `compared` for a closed form without a run; the ratio is prediction to lower bound."""
+    """Return the columns of `compared` for a closed form without a run.
+
+    The ratio is prediction to lower bound.
+    """
     return {
         **about,
         "paper": paper,
@@ -169,7 +180,10 @@ def compared_metric(
     bound: float | None = None,
     **about: object,
 ) -> dict[str, object]:
-    """Return a row about one metric of a run; the row is only evaluated if there is no run."""
+    """Return a row about one metric of a run.
+
+    The row is only evaluated if there is no run.
+    """
     if trial is None:
         return unmeasured(predicted, paper=paper, bound=bound, **about)
     return compared(predicted, trial.number(metric), trial, paper=paper, relation="==", bound=bound, **about)
@@ -188,11 +202,11 @@ def printed(name: str) -> Sequence[Mapping[str, str]]:
 
 
 def stated(name: str, **names: Value) -> Callable[..., dict[str, object]]:
-    """Return the rows of the statements in `data/NAME.csv`, as a function of the key of a statement, its measurement
-    and trials.
+    """Return the rows of the statements in `data/NAME.csv`, as a function.
 
-    A statement has a key, columns about it, the printed value, the formula of its prediction in `names`, and the
-    relation of the measurement to the prediction. `$x` in a text stands for the name x.
+    Its arguments are the key of a statement, its measurement and trials. A statement has a key, columns about it, the
+    printed value, the formula of its prediction in `names`, and the relation of the measurement to the prediction. `$x`
+    in a text stands for the name x.
     """
     statements = {row["key"]: row for row in printed(name)}
 
@@ -215,12 +229,16 @@ def printed_numbers(name: str) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def texts(paper: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the texts of a paper's reproductions, from `data/PAPER.toml`: `about` describes each, the others are
-    notes.
+    """Return the texts of a paper's reproductions, from `data/PAPER.toml`.
+
+    `about` describes each reproduction, and the other texts are notes.
     """
     return tomllib.loads((DATA / f"{paper}.toml").read_text(encoding="utf-8"))
 
 
 def notes(paper: str, reproduction: str) -> Mapping[str, Sequence[str]]:
-    """Return the notes below the tables of a reproduction, by table; errata begin with their mark."""
+    """Return the notes below the tables of a reproduction, by table.
+
+    Errata begin with their mark.
+    """
     return texts(paper)[reproduction]

@@ -36,11 +36,14 @@ MOST_HOPS = 5_000_000
 FEW_HOPS = 100_000
 """Up to this number of hops of all sources, both kinds of tables are tried: about a second."""
 ROUNDS = 3
-"""How often every path is chosen; further rounds made no schedule shorter."""
+"""How often every path is chosen. Further rounds made no schedule shorter."""
 
 
 class ExchangeTable:
-    """Paths and a timetable for `copies` segments of every pair of ranks; if `translated`, for the pairs of node 0 only."""
+    """Paths and a timetable for `copies` segments of every pair of ranks.
+
+    If `translated`, only the pairs of node 0 are in it.
+    """
 
     def __init__(self, topology: Topology, copies: int, capacity: int, *, translated: bool) -> None:
         """Prepare the table for links that carry at most `capacity` segments in one step."""
@@ -54,19 +57,28 @@ class ExchangeTable:
         self.entering = [[(sender, port) for _, sender, port in topology.ends(rank)] for rank in topology.ranks()]
 
     def machine(self, sender: Rank, port: Port) -> int:
-        """Return a unit that carries `capacity` segments per step: a link, or with translations all links at one port."""
+        """Return a unit that carries `capacity` segments per step.
+
+        It is a link, or with translations all links at one port.
+        """
         return port if self.translated else sender * self.topology.degree + port
 
     @property
     def pairs(self) -> list[tuple[Rank, Rank]]:
-        """(origin, target) of all pairs, the nearest first; among equals, origins turn to different targets."""
+        """(origin, target) of all pairs, the nearest first.
+
+        Of pairs that are equally near, origins turn to different targets.
+        """
         order, data = self.topology.order, self.topology.data_ranks
         found = [(origin, target) for origin in self.distances for target in data if target != origin]
         return sorted(found, key=lambda pair: (self.distances[pair[0]][pair[1]], (pair[1] - pair[0]) % order, pair))
 
     @cached_property
     def hops(self) -> list[TableHop]:
-        """Every hop, in order of steps: every machine serves the waiting segments that have most links to go."""
+        """Every hop, in order of steps.
+
+        Every machine serves the waiting segments that have most links to go.
+        """
         paths, order = self.paths(), self.topology.order
         ready: dict[int, list[tuple[int, int, SegmentKey]]] = {}
         done = dict.fromkeys(paths, 0)

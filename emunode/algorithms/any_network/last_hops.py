@@ -1,12 +1,13 @@
 """The last links of shortest paths, and how evenly a node can share out the arrivals over them.
 
-In a breadth-first broadcast every node u receives in phase t the blocks of all origins at distance t from it. Each comes
-over one of the *last hops* of that origin: the links of u that begin a shortest path to it. A block can be cut into parts
-that come over different links. The least possible *load* of phase t at u is the number of blocks that the busiest link of u
-carries.
+In a breadth-first broadcast every node u receives in phase t the blocks of all origins at distance t from it. Each block
+comes over one of the *last hops* of its origin: the links of u that begin a shortest path to the origin. A block can be
+cut into parts that come over different links. The least possible *load* of phase t at u is the number of blocks that the
+busiest link of u carries.
 
-Origins with the same last hops are interchangeable, so all functions here work on classes: a set of ports, written as a bit
-mask (bit p for port p), and its origins. A node of degree d sees at most 2^d - 1 classes, however large the network is.
+Origins with the same last hops are interchangeable, so all functions here work on classes. A class is a set of ports,
+written as a bit mask (bit p for port p), and its origins. A node of degree d sees at most 2^d - 1 classes, however large
+the network is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,11 +29,14 @@ from emunode.topologies.base import (
 LastHops = Mapping[int, Sequence[Rank]]
 """The origins of one phase by the mask of their last hops; origins ascend."""
 SUBSET_LIMIT = 12
-"""Up to this degree all sets of ports are looked at; from there on the tightest set is found by minimum cuts."""
+"""The highest degree up to which all sets of ports are looked at. Above it, minimum cuts find the tightest set."""
 
 
 def require_searchable(topology: Topology, name: str) -> None:
-    """Raise ScenarioError if the search from every receiver whose distances differ would take more than some seconds."""
+    """Raise ScenarioError if the search would take more than some seconds.
+
+    It starts from every receiver whose distances differ.
+    """
     if isinstance(topology, CayleyTopology):
         topology.require(
             topology.order <= SEARCH_LIMIT, f"{name} searches it, which is limited to {SEARCH_LIMIT} nodes"
@@ -62,7 +66,10 @@ def last_hops(topology: Topology, receiver: Rank) -> list[LastHops]:
 
 
 def _next_level(topology: Topology, level: Sequence[Rank], distances: list[int], masks: list[int]) -> list[Rank]:
-    """Return the ranks one link farther than `level`. A shortest path through a rank has the last hop of the rank's own."""
+    """Return the ranks one link farther than `level`.
+
+    A shortest path through a rank has the last hop of the rank's own.
+    """
     farther = []
     distance = distances[level[0]] + 1
     for rank in level:
@@ -82,17 +89,25 @@ def _next_level(topology: Topology, level: Sequence[Rank], distances: list[int],
 
 @dataclass(frozen=True)
 class Phases:
-    """The cost of breadth-first broadcast on a network, per phase and maximised over all receivers, in blocks of one
-    origin."""
+    """The cost of breadth-first broadcast on a network, per phase.
+
+    It is the maximum over all receivers, in blocks of one origin.
+    """
 
     loads: tuple[Fraction, ...]
     """The load of the busiest link in phase 1, 2, .., with every block cut into the best parts."""
     remaining: tuple[Fraction, ...]
-    """Blocks from distance t or more per link of the receiver: they cross its links after step t - 1."""
+    """By distance t, the blocks from that distance or more per link of the receiver.
+
+    They cross its links after step t - 1.
+    """
 
     @property
     def transfer(self) -> Fraction:
-        """T_B: the time of all phases in blocks over one link, if one packet holds all that a link carries in a phase."""
+        """T_B: the time of all phases, in blocks over one link.
+
+        One packet holds all that a link carries in a phase.
+        """
         return sum(self.loads, Fraction(0))
 
     def steps(self, chunks: int) -> int:
@@ -112,7 +127,10 @@ class Phases:
 
 @lru_cache(maxsize=4)
 def phases(topology: Topology) -> Phases:
-    """Return the loads of breadth-first broadcast; where all nodes are alike, the loads of one node."""
+    """Return the loads of breadth-first broadcast.
+
+    Where all nodes are alike, these are the loads of one node.
+    """
     loads: list[Fraction] = []
     remaining: list[Fraction] = []
     for receiver in [0] if isinstance(topology, VertexTransitiveTopology) else topology.ranks():
@@ -135,9 +153,10 @@ def phase_loads(topology: Topology) -> list[Fraction]:
 
 @lru_cache(maxsize=1 << 16)
 def least_load(classes: frozenset[tuple[int, int]]) -> Fraction:
-    """Return the least load of the busiest port if (mask, count) blocks can each be split over the ports of their mask.
+    """Return the least load of the busiest port, for blocks as (mask, count).
 
-    By Hall's condition it is the maximum over sets W of ports of the number of blocks that can only come over W, per port.
+    Each block can be split over the ports of its mask. By Hall's condition the load is the maximum over sets W of ports
+    of the number of blocks that can only come over W, per port of W.
     """
     if not classes:
         return Fraction(0)
@@ -150,8 +169,9 @@ def least_load(classes: frozenset[tuple[int, int]]) -> Fraction:
 
 
 def _evenly(classes: frozenset[tuple[int, int]]) -> Fraction | None:
-    """Return the load if every block is split evenly over its ports and that loads all ports alike; the load is then
-    optimal.
+    """Return the load if every block is split evenly over its ports.
+
+    None unless that loads all ports alike. Then the load is optimal.
     """
     shares: dict[Port, Fraction] = {}
     for mask, count in classes:
@@ -177,8 +197,9 @@ def _over_all_sets(classes: frozenset[tuple[int, int]], ports: Sequence[Port]) -
 
 
 def _by_cuts(classes: frozenset[tuple[int, int]], ports: Sequence[Port]) -> Fraction:
-    """Return the busiest load by Dinkelbach's iteration: a minimum cut names ports that are loaded more than assumed,
-    until none are.
+    """Return the busiest load by Dinkelbach's iteration.
+
+    A minimum cut names ports that are loaded more than assumed, until there are none.
     """
     import networkx as nx  # noqa: PLC0415  # slow to import, and needed for large irregular networks only
 
@@ -206,7 +227,10 @@ def _by_cuts(classes: frozenset[tuple[int, int]], ports: Sequence[Port]) -> Frac
 
 
 def share_out(classes: LastHops, chunks: int) -> dict[Port, list[tuple[Rank, int]]]:
-    """Return the (origin, chunk) that arrive over each port, with the busiest port as little loaded as possible."""
+    """Return the (origin, chunk) that arrive over each port.
+
+    The busiest port is as little loaded as possible.
+    """
     amounts = {mask: dict.fromkeys(ports_of(mask), 0) for mask in classes}
     loads = {port: 0 for mask in classes for port in ports_of(mask)}
     for mask, ranks in classes.items():
@@ -227,7 +251,10 @@ def share_out(classes: LastHops, chunks: int) -> dict[Port, list[tuple[Rank, int
 
 
 def _relieve(amounts: Mapping[int, dict[Port, int]], loads: dict[Port, int]) -> bool:
-    """Move chunks away from a busiest port, over others if need be; False if its load is the least possible."""
+    """Move chunks away from a busiest port, over others if need be.
+
+    Returns False if its load is the least possible.
+    """
     busiest = max(loads, key=lambda port: (loads[port], -port))
     # Breadth-first over ports: chunks of class `mask` can move from `port` to any other port of the class.
     came: dict[Port, tuple[Port, int]] = {busiest: (busiest, 0)}

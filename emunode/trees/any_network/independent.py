@@ -1,8 +1,9 @@
 """Independent spanning trees of any network: the paths from the root to a node share no inner node, nor a link.
 
-Two of any 2-connected graph by an st-numbering (Itai and Rodeh 1988; numbers by Tarjan 1986), and three of any 3-connected
-graph by non-separating ears (Cheriyan and Maheshwari 1988). k trees reach every node that is left when any k - 1 nodes or
-links fail. Parents are chosen for low trees: every choice that the constructions leave open is independent.
+Every 2-connected graph has two such trees, by an st-numbering (Itai and Rodeh 1988, numbers by Tarjan 1986). Every
+3-connected graph has three, by non-separating ears (Cheriyan and Maheshwari 1988). When any k - 1 nodes or links fail, k
+trees reach every node that is left. Parents are chosen for low trees: every choice that the constructions leave open is
+independent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,10 +31,9 @@ class CutNode(NamedTuple):
 
 
 def independent_trees(adjacency: Adjacency) -> tuple[Parents, ...] | CutNode:
-    """Return three independent spanning trees at rank 0 where they are found, else two; or a cut node: it leaves only
-    one.
+    """Return three independent spanning trees at rank 0 where they are found, else two.
 
-    The graph has at least three nodes.
+    A network with a cut node has only one tree, and the cut node is returned. The graph has at least three nodes.
     """
     two = two_trees(adjacency)
     if isinstance(two, CutNode):
@@ -66,8 +66,9 @@ def _heights(trees: Iterable[Parents]) -> list[int]:
 
 
 def st_order(neighbours: Sequence[Sequence[Rank]], last: Rank) -> list[Rank] | CutNode:
-    """Return all ranks from 0 to its neighbour `last`, each other one with neighbours before and after it; or a cut
-    node.
+    """Return all ranks in an order from 0 to its neighbour `last`, or a cut node.
+
+    Every other rank has neighbours before and after it.
     """
     found = _low_points(neighbours, last)
     return found if isinstance(found, CutNode) else _ordered(*found, last)
@@ -78,7 +79,10 @@ ByRank = dict[Rank, Rank]
 
 
 def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[Rank], ByRank, ByRank] | CutNode:
-    """Return the ranks as a search depth first visits them, `last` right after 0; the parent and the low point of each."""
+    """Return the ranks as a search depth first visits them, `last` right after 0.
+
+    Also returned are the parent and the low point of each.
+    """
     first = 0
     number, parent, low = {first: 0}, {first: NO_PARENT}, {first: first}
     todo = {first: iter([last, *(rank for rank in neighbours[first] if rank != last)])}
@@ -109,7 +113,10 @@ def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[
 
 
 def _ordered(visited: Sequence[Rank], parent: ByRank, low: ByRank, last: Rank) -> list[Rank]:
-    """Return the st-order of visited ranks: each goes just before or after its parent, on the side of its low point."""
+    """Return the st-order of visited ranks.
+
+    Each goes just before or after its parent, on the side of its low point.
+    """
     first = 0
     after, before = {first: last, last: NO_PARENT}, {last: first, first: NO_PARENT}
     minus = {first}
@@ -135,9 +142,10 @@ def _ordered(visited: Sequence[Rank], parent: ByRank, low: ByRank, last: Rank) -
 def _trees_of_order(
     adjacency: Adjacency, order: Sequence[Rank], ears: Sequence[int] | None = None
 ) -> Iterator[list[Rank]]:
-    """Yield tree 1, whose paths from a rank fall in `order` to the root, and tree 2, whose paths rise to the last rank.
+    """Yield tree 1 and tree 2 of an st-order.
 
-    With `ears`, paths stay within ears that are not later than the ear of the rank where they start.
+    In tree 1 the paths from a rank fall in `order` to the root, in tree 2 they rise to the last rank. With `ears`, paths
+    stay within ears that are not later than the ear of the rank where they start.
     """
     root, last = order[0], order[-1]
     place = {rank: index for index, rank in enumerate(order)}
@@ -167,9 +175,10 @@ def _trees_of_order(
 
 
 def three_trees(adjacency: Adjacency) -> tuple[Parents, ...] | None:
-    """Return the lowest three trees over several choices of the links at the root; None where none were found.
+    """Return the lowest three trees over several choices of the links at the root.
 
-    They exist in every 3-connected graph. The search is limited by `EAR_WORK` and `EAR_PATHS`.
+    They exist in every 3-connected graph. The search is limited by `EAR_WORK` and `EAR_PATHS`, and the result is None if
+    it finds none.
     """
     links = sum(map(len, adjacency)) // 2
     if min(map(len, adjacency)) < 3 or len(adjacency) * links > EAR_WORK:
@@ -185,15 +194,17 @@ def three_trees(adjacency: Adjacency) -> tuple[Parents, ...] | None:
 
 
 class Ears:
-    """Ears of a 3-connected graph: a cycle through the link 0-`last`, then paths, and at the end `final` alone.
+    """Ears of a 3-connected graph.
 
-    When an ear is placed, the ranks that are left are connected, and each rank of the ear has one of them as a
-    neighbour. So from any rank there is a path through later and later ears to `final`, a neighbour of rank 0.
+    The first ear is a cycle through the link 0-`last`. Then come paths, and at the end `final` alone. When an ear is
+    placed, the ranks that are left are connected, and each rank of the ear has one of them as a neighbour. So from any
+    rank there is a path through later and later ears to `final`, a neighbour of rank 0.
     """
 
     def __init__(self, adjacency: Adjacency, last: Rank, final: Rank, sign: int = 1) -> None:
-        """Begin with the root alone. With `sign` -1, of ranks at the same distance from rank 0 the highest is placed
-        first.
+        """Begin with the root alone.
+
+        With `sign` -1, of ranks at the same distance from rank 0 the highest is placed first.
         """
         self.adjacency = adjacency
         self.last = last
@@ -226,8 +237,9 @@ class Ears:
         return True
 
     def trees(self) -> Iterator[list[Rank]]:
-        """Yield the trees: 1 and 2 stay in ears that are not later than the ear of a rank, 3 leads through later ones to
-        `final`.
+        """Yield the trees.
+
+        Trees 1 and 2 stay in ears that are not later than the ear of a rank. Tree 3 leads through later ears to `final`.
         """
         yield from _trees_of_order(self.adjacency, self.order, self.ear_of)
         parents, depth = [NO_PARENT] * len(self.order), [0] * len(self.order)
@@ -249,8 +261,9 @@ class Ears:
         self._count += 1
 
     def _attachments(self, ear: Sequence[Rank]) -> tuple[Rank, Rank]:
-        """Return two different placed neighbours of the ends of an ear, far from each other in order; ValueError
-        without any.
+        """Return two different placed neighbours of the ends of an ear.
+
+        They are far from each other in order. Raises ValueError if there are none.
         """
         ends = self._placed(ear[0]), self._placed(ear[-1])
         place = self.order.index
@@ -273,8 +286,9 @@ class Ears:
         return next(([rank] for rank in self._starts() if len(self._placed(rank)) > 1 and self._keeps([rank])), None)
 
     def _keeps(self, ear: Sequence[Rank]) -> bool:
-        """Return whether an ear has a neighbour of each of its ranks outside, and leaves the ranks that are left
-        connected.
+        """Return whether the remaining ranks keep what an ear needs.
+
+        Each rank of the ear must have a neighbour among them, and they must stay connected.
         """
         ear_of, inside = self.ear_of, set(ear)
         border: set[Rank] = set()
@@ -298,7 +312,10 @@ class Ears:
         return not border
 
     def _shortest(self, starts: Sequence[Rank], ends: Callable[[Sequence[Rank]], bool]) -> list[Rank] | None:
-        """Return a shortest path of remaining ranks that is an ear; None without one among the first `EAR_PATHS`."""
+        """Return a shortest path of remaining ranks that is an ear.
+
+        None if none is among the first `EAR_PATHS`.
+        """
         paths = [[rank] for rank in starts]
         for path in paths:  # breadth first
             self._paths_left -= 1
