@@ -28,7 +28,10 @@ Registered = TypeVar("Registered")
 
 
 class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
-    """Entries by key, in the order of registration: subclasses of one base class or, with `instances`, its instances."""
+    """Entries by key, in the order of registration.
+
+    Entries are subclasses of one base class or, with `instances`, its instances.
+    """
 
     def __init__(
         self,
@@ -42,12 +45,12 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         built_in: str = "",
         scope: Callable[[Key], Hashable] = lambda key: key,
     ) -> None:
-        """Begin an empty registry. `kind` is the word for an entry in messages; `required` names the attributes of an
-        entry.
+        """Begin an empty registry.
 
-        `check` raises RegistrationError for a complete entry that breaks another rule of its kind. The module
-        `built_in`, if one is named, adds the built-in entries; it is imported before anything else is registered.
-        `scope` is the part of a key that leads `declare` to the modules of its entry.
+        `kind` is the word for an entry in messages, and `required` names the attributes of an entry. `check` raises
+        RegistrationError for a complete entry that breaks another rule of its kind. The module `built_in`, if one is
+        named, adds the built-in entries. It is imported before anything else is registered. `scope` is the part of a key
+        that leads `declare` to the modules of its entry.
         """
         self.kind = kind
         self.base = base
@@ -71,10 +74,10 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         return isinstance(entry, type) and self.base in entry.__mro__
 
     def declare(self, modules: Iterable[tuple[Hashable, str]]) -> None:
-        """Name the modules that register the built-in entries, as pairs of a scope and a module; nothing is imported
-        yet.
+        """Name the modules that register the built-in entries.
 
-        The order of the scopes becomes the order of the entries.
+        `modules` are pairs of a scope and a module. Nothing is imported yet. The order of the scopes becomes the order
+        of the entries.
         """
         for scope, module in modules:
             self._modules.setdefault(scope, []).append(module)
@@ -85,11 +88,12 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         return any(module in declared for declared in self._modules.values())
 
     def add(self, entry: Entry, *, built_in: bool = False) -> bool:
-        """Register an entry; registering the same object again changes nothing. Returns whether it is new.
+        """Register an entry, and return whether it is new.
 
-        With `built_in`, no module is imported to look for entries of the same name: while the module of a built-in entry is
-        imported, others that import it would find it incomplete. Raises RegistrationError if a method or a required
-        attribute is missing, if another entry has the same key, or if the check of this registry fails.
+        To register the same object again changes nothing. With `built_in`, no module is imported to look for entries of
+        the same name: while the module of a built-in entry is imported, others that import it would find it incomplete.
+        Raises RegistrationError if a method or a required attribute is missing, if another entry has the same key, or if
+        the check of this registry fails.
         """
         missing = [attribute for attribute in self.required if not hasattr(entry, attribute)]
         missing += sorted(getattr(entry, "__abstractmethods__", ()))
@@ -111,12 +115,18 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         return new
 
     def remove(self, entry: Entry) -> None:
-        """Undo `add`: a plug-in is replaced, or a test registers a class for its own duration."""
+        """Undo `add`.
+
+        A plug-in is replaced, or a test registers a class for its own duration.
+        """
         del self._entries[self._key(entry)]
         self._by_scope.clear()
 
     def prepare(self) -> None:
-        """Import the built-in entries: a new one must not clash with them."""
+        """Import the built-in entries.
+
+        A new entry must not clash with them.
+        """
         if self._built_in:
             import_module(self._built_in)
 
@@ -168,10 +178,11 @@ _recorders: list[list[Addition]] = []
 
 
 def register(entry: Registered, module: str | None = None) -> Registered:
-    """Add a class (or an instance of `Driver` or `Reproduction`) to its registry, and return it: usable as a decorator.
+    """Add a class to its registry, and return it.
 
-    `module` is the module that defines the entry, by default that of the caller. Raises RegistrationError if no registry
-    takes such an entry, or its registry refuses it (see `Registry.add`).
+    The function can be a decorator. It also takes an instance of `Driver` or `Reproduction`. `module` is the module that
+    defines the entry, by default that of the caller. Raises RegistrationError if no registry takes such an entry, or its
+    registry refuses it (see `Registry.add`).
     """
     for registry in _registries:
         if registry.takes(entry):
@@ -188,7 +199,10 @@ def register(entry: Registered, module: str | None = None) -> Registered:
 
 @contextmanager
 def recorded() -> Iterator[list[Addition]]:
-    """Record the entries that are registered within the block, in the list that is yielded; an exception undoes it."""
+    """Record the entries that are registered within the block.
+
+    The list that is yielded has them. An exception undoes their registration.
+    """
     additions: list[Addition] = []
     _recorders.append(additions)
     try:

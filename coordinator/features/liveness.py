@@ -2,14 +2,14 @@
 
 A run *settles* as soon as the last fault has begun or ended. From there on
 
-* reliable links send each segment that is on its way again within their longest time-out, and then lose nothing more, so
-  that the collective ends no later than if it began anew;
+* reliable links send each segment that is on its way again within their longest time-out. After that they lose nothing
+  more, so the collective ends no later than if it began anew;
 * a node under a rule of repair that asks has asked each of its ports one after the other, and gets the segment from
   the neighbour that healthy nodes and links connect to the source;
 * nodes that shrink notice the last failure after K steps, agree within the steps of the agreement, and run again.
 
-Where nothing can be promised, as where a crashed node forgot what others wait for, the run still names each waiting
-rule and what it waits for (`journals.waits`).
+Sometimes nothing can be promised, for example where a crashed node forgot what others wait for. Then the run still names
+each waiting rule and what it waits for (`journals.waits`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,10 @@ SHOWN_NODES: Final = 12
 
 
 def ended_by_option(scenario: Scenario, topology: Topology, specs: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts of faults, each ended at the moment that the option names, if it is given."""
+    """Return the texts of faults, with the end that the option names.
+
+    Without the option they stay as they are.
+    """
     at = LivenessOptions.of(scenario).heal_at
     return tuple(specs if at is None else ended(specs, topology, at))
 
@@ -120,7 +123,10 @@ class LastFaultChange(NamedTuple):
 
 
 def calm_from(run: ResolvedRun) -> LastFaultChange | None:
-    """Return the time of the last change of a run's faults; None under the timed clock for faults in steps."""
+    """Return the time of the last change of a run's faults.
+
+    None under the timed clock for faults in steps.
+    """
     timeline = _timeline(run)
     if timeline is None or timeline.opaque:
         return None
@@ -135,7 +141,10 @@ def calm_from(run: ResolvedRun) -> LastFaultChange | None:
 
 
 def _timeline(run: ResolvedRun) -> FaultTimeline | None:
-    """Return the effects of the faults in the unit of the clock; None for faults in steps under the timed clock."""
+    """Return the effects of the faults in the unit of the clock.
+
+    None for faults in steps under the timed clock.
+    """
     if run.scenario.clock != "timed":
         return run.timeline
     faults = tuple(run.translated) or run.faults
@@ -160,7 +169,10 @@ class Bound(NamedTuple):
 
 
 def promise(run: ResolvedRun) -> Bound | None:
-    """Return the bound of a run with faults; None if nothing is promised."""
+    """Return the bound of a run with faults.
+
+    None if nothing is promised.
+    """
     spec = run.spec
     if spec.agreement is not None:
         return _after_agreement(run)
@@ -204,7 +216,10 @@ def _passes(interval: Interval, effect: Effect) -> bool:
 
 
 def _by_link(topology: Topology, timeline: FaultTimeline) -> Iterator[list[Spell]]:
-    """Yield for each direction of a link all spells that meet its packets: its own, and the spells of both ends."""
+    """Yield for each direction of a link all spells that meet its packets.
+
+    These are its own spells, and the spells of both ends.
+    """
     places = set(timeline.spells)
     ranks = {place for place in places if isinstance(place, int)}
     ends = {place for place in places if not isinstance(place, int)}
@@ -220,7 +235,10 @@ def _by_link(topology: Topology, timeline: FaultTimeline) -> Iterator[list[Spell
 
 
 def _lost_attempts(links: ReliableLinks, spells: Iterable[Spell], crossing: int) -> int:
-    """Return the most attempts of a segment that these spells can meet; attempts are `retransmit_after` apart at least."""
+    """Return the most attempts of a segment that these spells can meet.
+
+    Attempts are at least `retransmit_after` apart.
+    """
     found = 0
     for interval, effect, _ in spells:
         if isinstance(effect, Loses) and effect.packet is not None:
@@ -251,10 +269,10 @@ def _trip(run: ResolvedRun) -> int | None:
 
 
 def _from_scratch(run: ResolvedRun, links: ReliableLinks, trip: int) -> int | None:
-    """Return a bound on the time of the collective over reliable links if nothing is lost; None if it is not known.
+    """Return a bound on the time of the collective over reliable links if nothing is lost.
 
-    Down one tree segments follow each other (`last_data_step`). Elsewhere each of the steps of the algorithm waits at
-    worst for all segments of its link, a window at a time.
+    None if it is not known. Down one tree segments follow each other (`last_data_step`). Elsewhere each of the steps of
+    the algorithm waits at worst for all segments of its link, a window at a time.
     """
     algorithm = run.algorithm
     if (last := last_data_step(run.spec, algorithm)) is not None:

@@ -40,7 +40,7 @@ from emunode.play import play
 from emunode.topologies.base import Topology
 
 STEP_LIMIT: Final = 10_000
-"""Most steps of a run on a small network; an algorithm that has not ended by then does not end."""
+"""Most steps of a run on a small network. An algorithm that has not ended by then does not end."""
 ANY_JOB: Final = CollectiveSpec("", Collective.BROADCAST, "", 0)
 VARIANTS: Final = (
     ANY_JOB,
@@ -55,7 +55,10 @@ Packets = Mapping[tuple[Rank, Port], Sequence[Segment]]
 
 
 OwnedSegment = tuple[Rank, Rank, Rank, int]
-"""(receiver, owner of the message, origin, segment): the owner is the origin, or the receiver of a partial result."""
+"""(receiver, owner of the message, origin, segment).
+
+The owner is the origin, or of a partial result the receiver.
+"""
 
 
 class Transmission(NamedTuple):
@@ -69,7 +72,10 @@ class Transmission(NamedTuple):
 
 
 def check_algorithm(entry: type[Algorithm], topology: Topology) -> None:
-    """Check an algorithm on one network, under every port model and both kinds of links: `order` should be below 100."""
+    """Check an algorithm on one network, under every port model and both kinds of links.
+
+    The `order` of the network should be below 100.
+    """
     ran = 0
     for port_model, duplex, variant in product(PortModel, Duplex, VARIANTS):
         job = variant._replace(topology=topology.name, collective=entry.collective, algorithm=entry.name)
@@ -81,7 +87,10 @@ def check_algorithm(entry: type[Algorithm], topology: Topology) -> None:
 
 
 def _with_targets(job: CollectiveSpec, topology: Topology) -> CollectiveSpec:
-    """Return a unicast to the last node; with several messages, from every node to the one before it."""
+    """Return a unicast to the last node.
+
+    With several messages, every node sends to the one before it.
+    """
     ranks = topology.data_ranks
     if job.messages == 1:
         return job._replace(target=ranks[-1])
@@ -90,7 +99,10 @@ def _with_targets(job: CollectiveSpec, topology: Topology) -> CollectiveSpec:
 
 
 def _check_variant(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> bool:
-    """Run one variant, unless the algorithm refuses it; return whether it ran."""
+    """Run one variant, unless the algorithm refuses it.
+
+    Returns whether it ran.
+    """
     try:
         algorithm = entry(topology, spec)
     except ScenarioError as refusal:
@@ -111,10 +123,9 @@ def _check_variant(entry: type[Algorithm], topology: Topology, spec: CollectiveS
 
 
 class AddingPayloads(Payloads):
-    """Payloads that are folded by addition modulo a power of two, so that sums show how often a contribution was
-    folded.
+    """Payloads that are folded by addition modulo a power of two.
 
-    Exclusive or cannot tell three times from once.
+    Sums show how often a contribution was folded. Exclusive or cannot tell three times from once.
     """
 
     def fold(self, one: int, other: int, owner: Rank, segment: int) -> int:
@@ -153,15 +164,18 @@ def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> Non
 
 
 def execute(algorithm: Algorithm) -> list[Transmission]:
-    """Return all transmissions of a run without faults; ContractError where a rule breaks the model."""
+    """Return all transmissions of a run without faults.
+
+    Raises ContractError where a rule breaks the model.
+    """
     return executed(algorithm)[0]
 
 
 def executed(algorithm: Algorithm, *, last_port_first: bool = False) -> tuple[list[Transmission], Sequence[Rule]]:
-    """Return all transmissions of a run without faults, and the rules in their last state, by rank; errors as
-    `execute`.
+    """Return all transmissions of a run without faults, and the rules in their last state.
 
-    `last_port_first` lets ranks read the packets of a step by descending port.
+    The rules are by rank. `last_port_first` lets ranks read the packets of a step by descending port. Errors as of
+    `execute`.
     """
     loop = RuleLoop(algorithm, last_port_first=last_port_first)
     history = list(chain.from_iterable(play(loop, limit=STEP_LIMIT)))
@@ -188,7 +202,10 @@ class RuleLoop:
         return bool(self._agenda or self._arrived)
 
     def step(self, step: Step) -> list[Transmission]:
-        """Return everything that is sent in a step; ContractError where a rule breaks the model."""
+        """Return everything that is sent in a step.
+
+        Raises ContractError where a rule breaks the model.
+        """
         name, end = self._algorithm.name, self._end
         # A step is: read the arrivals of the step before, then send. So the order of the ranks cannot matter.
         for rank, inbox in sorted(_inboxes(end, self._arrived).items()):
@@ -294,7 +311,10 @@ def keeps_port_model(spec: CollectiveSpec, sent: set[Port], received: set[Port])
 
 
 def check_claims(algorithm: Algorithm, metrics: Mapping[str, Value]) -> None:
-    """Hold the claims against `metrics`; claims about other metrics are left out, and so are negative controls."""
+    """Hold the claims against `metrics`.
+
+    Claims about other metrics are left out, and so are negative controls.
+    """
     if algorithm.traits.negative_control:
         return
     for claim in algorithm.claims():
@@ -315,7 +335,10 @@ def _holds(claim: Claim, measured: Value) -> bool:
 
 
 def measure(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
-    """Return the metrics of a run; raises ContractError for a payload that is wrong at its receiver."""
+    """Return the metrics of a run.
+
+    Raises ContractError for a payload that is wrong at its receiver.
+    """
     return {**_traffic(algorithm, history), **_deliveries(algorithm, history)}
 
 

@@ -32,7 +32,9 @@ Route = Sequence[tuple[Port, Step]]
 
 
 class RoutedCollective(Algorithm):
-    """Routes from root 0 with a timetable, run forwards from one source or from all, or backwards to one target.
+    """Routes from root 0 with a timetable.
+
+    The timetable runs forwards from one source or from all, or backwards to one target.
 
     >>> from emunode.algorithms.registry import make_algorithm
     >>> from emunode.model import Collective, CollectiveSpec
@@ -46,7 +48,10 @@ class RoutedCollective(Algorithm):
     link_capacity: int | None = 1
     dependence = Dependence.FIXED
     splits_across_trees = True
-    """True if a message is cut into `count` x `segments` parts for the routes, False if it travels whole over one."""
+    """Whether a message is cut into `count` x `segments` parts for the routes.
+
+    If not, it travels whole over one route.
+    """
     count: int = 1
     """Number of routes of each target."""
 
@@ -63,7 +68,10 @@ class RoutedCollective(Algorithm):
 
     @abstractmethod
     def route(self, target: Rank, route_index: int, number: int) -> Route:
-        """Return the links and steps of copy `number` on route `route_index` from rank 0 to the relative rank `target`."""
+        """Return the links and steps of copy `number` on route `route_index`.
+
+        The route leads from rank 0 to the relative rank `target`.
+        """
 
     @property
     def max_redundancy(self) -> int:
@@ -75,7 +83,10 @@ class RoutedCollective(Algorithm):
         return self.spec.messages * self.segments_per_message * self.spec.redundancy
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
-        """Yield (route_index, number, segment) of every copy for one target; here the same for all targets."""
+        """Yield (route_index, number, segment) of every copy for one target.
+
+        Here they are the same for all targets.
+        """
         del target
         for copy in range(self.copies):
             # (route, number, segment): copy c takes route c mod count as its number c div count.
@@ -89,8 +100,9 @@ class RoutedCollective(Algorithm):
         return (first + (route_index - first) % self.count) // self.count
 
     def _hop_schedule(self, target: Rank, route_index: int, number: int) -> dict[Rank, tuple[Port, Step]]:
-        """Return the port and the step of a copy's departure at each rank of the route; in a gather, on the way back to
-        rank 0.
+        """Return the port and the step of a copy's departure at each rank of the route.
+
+        In a gather, these are for the way back to rank 0.
         """
         here, stations = 0, {}
         backwards = self.collective is Collective.GATHER
@@ -106,7 +118,10 @@ class RoutedCollective(Algorithm):
 
     @cached_property
     def last_step(self) -> Step:
-        """The step of the last copy's arrival; here found by enumerating all routes."""
+        """The step of the last copy's arrival.
+
+        Here it is found by enumerating all routes.
+        """
         return max(
             self.route(target, route_index, number)[-1][1]
             for target in range(1, self.topology.order)
@@ -115,7 +130,10 @@ class RoutedCollective(Algorithm):
 
     @cached_property
     def hops(self) -> int:
-        """Transmissions of one source; here found by enumerating all routes."""
+        """Transmissions of one source.
+
+        Here they are found by enumerating all routes.
+        """
         return sum(
             len(self.route(target, route_index, number))
             for target in range(1, self.topology.order)
@@ -137,7 +155,10 @@ class RoutedCollective(Algorithm):
         return GatherRule(self, view) if self.collective is Collective.GATHER else DeliverRule(self, view)
 
     def claims(self) -> list[Claim]:
-        """Return the claims that every timetable of routes implies; subclasses add claims of their paper."""
+        """Return the claims that every timetable of routes implies.
+
+        Subclasses add claims of their paper.
+        """
         data = len(self.topology.data_ranks)
         sources = data if self.collective is Collective.ALLTOALL else 1
         return [
@@ -159,11 +180,11 @@ class TreeRoutedCollective(OverTrees, RoutedCollective):
 
 
 class PipelinedScatter(TreeRoutedCollective):
-    """Scatter through trees that share no arc: the root link of each carries one segment per step, farthest target first.
+    """Scatter through trees that share no arc.
 
-    Copy c for relative target r takes tree ((r-1) copies + c) mod count, so the loads of any two trees differ by at most
-    one copy. Nodes forward at once: two segments of a tree that leave the root in different steps never meet. Only the
-    source needs the table of depths.
+    The root link of each tree carries one segment per step, farthest target first. Copy c for relative target r takes
+    tree ((r-1) copies + c) mod count, so the loads of any two trees differ by at most one copy. Nodes forward at once:
+    two segments of a tree that leave the root in different steps never meet. Only the source needs the table of depths.
     """
 
     collective = Collective.SCATTER
@@ -176,7 +197,10 @@ class PipelinedScatter(TreeRoutedCollective):
         return self.count
 
     def first_tree(self, target: Rank) -> int:
-        """Return the tree of copy 0; the following copies take the following trees."""
+        """Return the tree of copy 0.
+
+        The following copies take the following trees.
+        """
         # Dealing continues where the previous target ended, so that the trees stay level within one copy.
         return (target - 1) * self.copies % self.count
 
@@ -196,7 +220,10 @@ class PipelinedScatter(TreeRoutedCollective):
 
     @cached_property
     def _starts(self) -> list[dict[Rank, Step]]:
-        """By tree and target: the step when the first copy leaves the root; the others follow it."""
+        """By tree and target, the step when the first copy leaves the root.
+
+        The other copies follow it.
+        """
         # Count first, then place: how long a target occupies the root link depends on its copies on that tree.
         loads: list[Counter[Rank]] = [Counter() for _ in range(self.count)]
         for target in range(1, self.topology.order):
@@ -252,7 +279,10 @@ class DeliverRule(Rule):
 
 
 class GatherRule(Rule):
-    """Send the own copies towards the root at their scheduled steps, and forward the copies of other ranks."""
+    """Send the own copies towards the root at their scheduled steps.
+
+    The copies of other ranks are forwarded.
+    """
 
     __slots__ = ("_algorithm", "_relative", "_view")
 

@@ -1,20 +1,22 @@
 """The policy of a rank that keeps the steps of its rule under the timed clock with faults.
 
 Model. A rank has the steps of lock-step, and takes the same decision in each. It runs step t when each packet that its
-timetable has for earlier steps has arrived, or is known not to come, and no packet starts before its time in the fault-free
+timetable has for earlier steps has arrived, or is known not to come. No packet starts before its time in the fault-free
 timetable. So
 
     start = max(port free, last receipt and last notice of earlier steps, fault-free start)
 
-and faults make no packet earlier. No rank knows beforehand which packets will come. A packet that has started and does not
-arrive in its step is noticed at the end of its occupancy, even if it is cut on its way; a packet that never starts, when its
-sender crashes or passes the step. A hang without an end counts as a crash at its beginning; after any other, the sender
-passes the steps that it has missed when it resumes.
+and faults make no packet earlier.
 
-A rank that has received everything in its timetable follows arrivals alone: they come no earlier than without faults. A rank
-that lacks a packet reads the fault-free start off its own clock, which may drift. A rank that recovers begins with a node in
-its initial state; packets that should have started before are missed. A packet of a step that the rank has passed is read in
-the next step that runs; only faults that delay packets make such packets. No clock, no socket.
+No rank knows beforehand which packets will come. A packet that has started and does not arrive in its step is noticed at
+the end of its occupancy, even if it is cut on its way. A packet that never starts is noticed when its sender crashes or
+passes the step. A hang without an end counts as a crash at its beginning. After any other hang, the sender passes the
+steps that it has missed when it resumes.
+
+A rank that has received everything in its timetable follows arrivals alone: they come no earlier than without faults. A
+rank that lacks a packet reads the fault-free start off its own clock, which may drift. A rank that recovers begins with
+a node in its initial state, and misses packets that should have started before. A packet of a step that the rank has
+passed is read in the next step that runs. Only faults that delay packets make such packets. No clock, no socket.
 """
 
 from collections.abc import Sequence
@@ -68,7 +70,10 @@ class BySteps(Policy):
         timetable: RankTimetable,
         last: Step,
     ) -> None:
-        """Take the part of the rank in the fault-free timetable; nothing of a step after `last` is sent."""
+        """Take the part of the rank in the fault-free timetable.
+
+        Nothing of a step after `last` is sent.
+        """
         super().__init__(rank, algorithm, costs, faults)
         self._last = last
         self._awaited = dict(timetable.receipts)
@@ -95,7 +100,7 @@ class BySteps(Policy):
         self._passed: Step = 0
         """The last step that has run."""
         self._missing: Step = NEVER
-        """The first step of a packet that does not come: then the clock of the rank decides when it goes on."""
+        """The first step of a packet that does not come. From then on the clock of the rank decides when it goes on."""
         self._notices: dict[Step, int] = {}
         """By step, the time of the last notice of a packet that does not come."""
         self._noticed = 0
@@ -115,7 +120,10 @@ class BySteps(Policy):
         return _Incarnation(node, ports, view, starts, crashes, self._faults.hangs(self.rank))
 
     def _ends_of_work(self) -> list[tuple[int, int]]:
-        """Return, for every crash or hang without end, its time and the time of the next recovery, ALWAYS without one."""
+        """Return when the rank stops working, and when it recovers.
+
+        There is a pair for every crash and every hang without an end. The second time is ALWAYS if there is no recovery.
+        """
         returns = [each.starts for each in self._incarnations[1:]] + [ALWAYS]
         crashes = [each.crashes for each in self._incarnations]
         endless = [(start, ALWAYS) for start, end in self._faults.hangs(self.rank) if end >= ALWAYS]
@@ -182,7 +190,10 @@ class BySteps(Policy):
     # --- steps -----------------------------------------------------------------------------------------------------
 
     def _run(self, step: Step, now: int, actions: Actions) -> None:
-        """Run a step: read the packets of the step before, send the packets of this step."""
+        """Run a step.
+
+        The packets of the step before are read, and the packets of this step are sent.
+        """
         # Sorted, because the order of receipts over one port decides about their times; packets of one port keep theirs.
         crossed = sorted(self._filed.pop(step - 1, ()), key=itemgetter(0, 1))
         self._passed = step
@@ -240,7 +251,10 @@ class BySteps(Policy):
     def _send(
         self, incarnation: _Incarnation, step: Step, port: Port, segments: Packet, now: int, actions: Actions
     ) -> None:
-        """Let a packet start, unless its sender is down or knows that it would not arrive; it may be lost."""
+        """Let a packet start.
+
+        It does not start if its sender is down or knows that it would not arrive. It may be lost.
+        """
         faults, rank = self._faults, self.rank
         # A packet stays in `_unsent` if this returns early: `_run` gives notice of it when the step has passed.
         intended = self._starts.get((step, port))
@@ -279,7 +293,10 @@ class BySteps(Policy):
         return max(now, self._incarnations[-1].crashes)
 
     def _give_up(self, now: int, until: int, actions: Actions) -> None:
-        """Tell the neighbours at a crash the packets that will not start before the recovery at `until`, or at all."""
+        """Tell the neighbours at a crash which packets will not start.
+
+        They do not start before the recovery at `until`, or at all.
+        """
         # In order, as the notices are recorded and sent to hosts.
         for step, starts in sorted(self._unsent.items()):
             for port in sorted(port for port, start in starts.items() if start < until):
@@ -290,7 +307,10 @@ class BySteps(Policy):
 
 
 def _by_name(hops: Sequence[Hop], came: Sequence[Crossed]) -> list[tuple[Step, list[Hop]]]:
-    """Return hops by the steps that name their packets; the hops are in order of ports."""
+    """Return hops by the steps that name their packets.
+
+    The hops are in order of ports.
+    """
     found: dict[Step, list[Hop]] = {}
     # Hops come by port, and within a port in the order of its packets. So do the packets, as the sort keeps that order.
     left = iter(hops)

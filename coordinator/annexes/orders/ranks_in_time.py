@@ -1,14 +1,15 @@
 """Every order of the events of equal times, under the timed clock.
 
-The events of one time are the acts of ranks. In the memory engine these may come in any order of ranks, and on hosts each
-rank acts on its own. A rank receives the packets of one time by any order of ports; the packets of one port come in the
-order of sending. Runs without faults are run by the events of ranks too; hosts run their equivalent.
+The events of one time are the acts of ranks. In the memory engine these may come in any order of ranks, and on hosts
+each rank acts on its own. A rank receives the packets of one time by any order of ports. The packets of one port come in
+the order of sending. Runs without faults are run by the events of ranks too, and hosts run their equivalent.
 
-Orders are reduced in two ways, each checked as the run goes. First, acts of different ranks at one time commute if none of
-them changes anything that another rank holds, or anything that all share; the packets that they send arrive later. Where an
-act does, all orders of the ranks of this time are run to the end of the run. Second, orders of arrivals are run rank by
-rank: an act that gives the same actions and leaves an equal state in every order of its arrivals, from every state, gives
-one history, by induction over the times.
+Orders are reduced in two ways, each checked as the run goes:
+
+* Acts of different ranks at one time commute if none of them changes anything that another rank holds, or anything that all
+  share: the packets that they send arrive later. Where an act does, all orders of the ranks of this time are run to the end.
+* Orders of arrivals are run rank by rank. An act must give the same actions and leave an equal state in every order of its
+  arrivals, from every state. Then, by induction over the times, there is one history.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +53,10 @@ class RankInput(NamedTuple):
 
 
 class _Engine(TimedMemoryEngine):
-    """A memory engine that keeps the receipts of all ranks, and lets ranks act in a given order at some times."""
+    """A memory engine that keeps the receipts of all ranks.
+
+    At some times it lets ranks act in a given order.
+    """
 
     def __init__(
         self,
@@ -71,7 +75,7 @@ class _Engine(TimedMemoryEngine):
         self.entangled: set[int] = set()
         """The times when an act changed what another rank holds, or what all share."""
         self.watches = False
-        """Whether every act is searched for such changes; that takes most of the time of a run."""
+        """Whether every act is searched for such changes. That takes most of the time of a run."""
 
     def in_order(self, now: int, ranks: set[Rank]) -> Sequence[Rank]:
         """Return the ranks of a time in the order that is asked for."""
@@ -86,7 +90,10 @@ class _Engine(TimedMemoryEngine):
             self.entangled.add(now)
 
     def _held_by_others(self, rank: Rank) -> object:
-        """Return what an act of a rank must not change: the other ranks, the faults and the times of the run."""
+        """Return what an act of a rank must not change.
+
+        These are the other ranks, the faults and the times of the run.
+        """
         others = [found for other, found in sorted(self._ranks.items()) if other != rank]
         # The counts of packets that a rank has sent are its own, wherever they are kept.
         shared = [value for name, value in sorted(vars(self.faults).items()) if name not in ("_counts", "_treatments")]

@@ -1,8 +1,8 @@
 """Certificates: a claim about every set of faults, and its file, with everything that a check needs.
 
-The file is JSON (docs/how-to/certificates.md describes it). It names the network and the schedule by digests, and for every
-class of messages it has the paths of the copies and a smallest set of faults that meets them; or, if sets were run, the
-hashes of some of their histories. `coordinator.execution.verify_certificate` reads it without this module.
+The file is JSON (docs/how-to/certificates.md describes it). It names the network and the schedule by digests. For every
+class of messages it has the paths of the copies and a smallest set of faults that meets them. If sets were run, it has
+the hashes of some of their histories instead.
 """
 
 import json
@@ -55,8 +55,9 @@ class Level:
     orbits: int = 0
     """Orbits that were run: all of them unless a counterexample was found."""
     covered: int = 0
-    """Sets of faults whose effect is known: the sets in these orbits, each with its images, or the sets that a proof
-    decides.
+    """Sets of faults whose effect is known.
+
+    These are the sets in the orbits that were run, each with its images, or the sets that a proof decides.
     """
     tight: int = 0
     """Orbits that left some healthy node a single copy of a segment."""
@@ -137,9 +138,9 @@ class Certificate(Judged):
 
     @property
     def verdict(self) -> Verdict:
-        """`holds` if every healthy node receives everything that is due, under every set of faults; or `violated`.
+        """`holds` if every healthy node receives everything due, under every set of faults.
 
-        `undecided` if a set was not run or was undecided.
+        Else it is `violated`, or `undecided` if a set was not run or was undecided.
         """
         # One failing set refutes, whatever else was not run.
         if self.counterexample or self.different is not None:
@@ -162,14 +163,18 @@ class Certificate(Judged):
 
     @property
     def argument(self) -> list[str]:
-        """The argument in words, one line for each combination of kinds of faults; empty if sets were run."""
+        """The argument in words, one line for each combination of kinds of faults.
+
+        Empty if sets were run.
+        """
         return [argument_text(each) for each in self.tolerances]
 
     @property
     def tolerance(self) -> int | None:
-        """The most faults that leave every healthy node served, wherever they are, over all kinds that were asked for.
+        """The most faults that leave every healthy node served, wherever they are.
 
-        None if no number of these faults defeats the algorithm, or if sets were run.
+        Faults of all kinds that were asked for are counted together. None if no number of these faults defeats the
+        algorithm, or if sets were run.
         """
         return min((each.tolerated for each in self.tolerances if each.tolerated is not None), default=None)
 
@@ -199,10 +204,10 @@ class Certificate(Judged):
         return path
 
     def pack(self, file: Path | str) -> Path:
-        """Write an archive with everything that others need to judge the certificate, as `coordinator pack`, and return
-        its path.
+        """Write an archive with everything that others need to judge the certificate.
 
-        Raises ScenarioError (field `run`) if it is too large, and (field `file`) if the file cannot be written.
+        Returns its path, as `coordinator pack`. Raises ScenarioError (field `run`) if it is too large, and (field
+        `file`) if the file cannot be written.
         """
         with temporary_folder() as folder:
             pack_certificate(self.save(folder / "certificate.json"), Path(file))
@@ -316,7 +321,10 @@ def argument_text(tolerance: Tolerance) -> str:
 
 
 def smallest_kinds(tolerance: Tolerance) -> dict[str, int]:
-    """Return how many faults of each kind a smallest defeating set has; empty if no set defeats a message."""
+    """Return how many faults of each kind a smallest defeating set has.
+
+    Empty if no set defeats a message.
+    """
     smallest = tolerance.smallest
     strikes = () if smallest is None or smallest.least is None else smallest.least
     return dict(Counter(tolerance.threats.parts[part].kind for part, _ in strikes))

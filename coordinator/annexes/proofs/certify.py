@@ -1,8 +1,8 @@
 """Certificates: every set of faults up to symmetry is decided, until one is a counterexample.
 
-Three engines decide sets: messages, rows of bits (`batch_certifier`) and smallest cuts (`cut_certifier`). Sets are run by
-ascending number of faults, so the first that costs a healthy node a message is a smallest one. A set stands for its
-orbit under the symmetries of the run (`symmetry`); they are checked before they are used. Kinds of faults that depend
+Three engines decide sets: messages, rows of bits (`batch_certifier`) and smallest cuts (`cut_certifier`). Sets are run
+by ascending number of faults, so the first that costs a healthy node a message is a smallest one. A set stands for its
+orbit under the symmetries of the run (`symmetry`), which are checked before they are used. Kinds of faults that depend
 on random numbers or on a vote have orbits of one.
 """
 
@@ -36,8 +36,10 @@ FIRST_ROUND, LARGEST_ROUND = 32, 4096
 MOST_HISTORIES = 20
 """Sets of a level whose histories a certificate keeps."""
 SYMMETRIC = {"reliable", "detection", "liveness", "numbers"}
-"""The protocols that treat all ports alike. An agreement and a rule of repair may go by the numbers of ports, and what a
-plug-in does is unknown."""
+"""The protocols that treat all ports alike.
+
+An agreement and a rule of repair may go by the numbers of ports, and what a plug-in does is unknown.
+"""
 CERTAIN = {"crash", "down", "hang"}
 """Kinds of faults that have the same effect at a place and at its image."""
 
@@ -52,10 +54,10 @@ class FailingTrial:
 
 
 def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
-    """Return the fault sets to certify against, by ascending number of faults; `nodes<=2` is every set of at most two
-    nodes.
+    """Return the fault sets to certify against, by ascending number of faults.
 
-    Raises ScenarioError for a description that draws at random: a certificate covers every set.
+    `nodes<=2` is every set of at most two nodes. Raises ScenarioError for a description that draws at random: a
+    certificate covers every set.
     """
     fault_sets = []
     for text in texts:
@@ -74,7 +76,10 @@ def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
 
 
 def refuse_random(scenario: Scenario, fault_sets: Sequence[FaultSetSpec]) -> None:
-    """Raise ScenarioError if faults may draw random numbers during a run: one run of each set would prove nothing."""
+    """Raise ScenarioError if faults may draw random numbers during a run.
+
+    One run of each set would then prove nothing.
+    """
     remedy = "and one run of each set proves nothing; use a rate of 0 or 1, or estimate with `coordinator campaign`"
     for fault_set in fault_sets:
         for reason in filter(None, (part.why_random for part in fault_set.parts)):
@@ -109,7 +114,10 @@ class CertificateEngine(ABC):
 
 
 class Certifier:
-    """Certifies one scenario. `workers`, `log` and `progress` are passed on to `CampaignRunner`."""
+    """Certifies one scenario.
+
+    `workers`, `log` and `progress` are passed on to `CampaignRunner`.
+    """
 
     def __init__(
         self,
@@ -162,13 +170,19 @@ class Certifier:
         return Orbits(self.plan.algorithm, kept, self.plan.scenario.fault)
 
     def draw(self, level: Level) -> random.Random:
-        """Return the random numbers that draw sets of a level, the same each time."""
+        """Return the random numbers that draw sets of a level.
+
+        They are the same each time.
+        """
         return random.Random(f"{self.scenario.seed}/{level.faults}")
 
     def run(
         self, certificate: Certificate, sets: Sequence[tuple[str, ...]], workers: int = 1
     ) -> list[tuple[tuple[str, ...], TrialResult]]:
-        """Run some sets with messages, in one round; return the sets that ran before an interrupt, with their results."""
+        """Run some sets with messages, in one round.
+
+        Returns the sets that ran before an interrupt, with their results.
+        """
         pending = iter([[Trial(0, faults, self.scenario.seed) for faults in sets]])
         found: dict[int, TrialResult] = {}
         runner = CampaignRunner([self.scenario], workers, self.log, self.progress)
@@ -217,7 +231,10 @@ class RandomSample(Generic[Item]):
         self._kept: list[tuple[float, Item]] = []
 
     def keys(self, count: int) -> list[float]:
-        """Draw the keys of the next items in order, so that the sample does not depend on the order of decisions."""
+        """Draw the keys of the next items in order.
+
+        So the sample does not depend on the order of decisions.
+        """
         return [self._draw.random() for _ in range(count)]
 
     def offer(self, keys: Sequence[float], items: _Indexed[Item]) -> None:

@@ -36,7 +36,10 @@ MOST_LOOKED_AT: Final = 1000
 
 
 class RefusedScheduleError(ScenarioError):
-    """A schedule file that cannot be judged or run; the message names place and value."""
+    """A schedule file that cannot be judged or run.
+
+    The message names place and value.
+    """
 
     def __init__(self, reason: str, file: str | None = None) -> None:
         super().__init__("schedule", file, reason)
@@ -47,9 +50,10 @@ class RefusedScheduleError(ScenarioError):
 
 
 def refuse_large_numbers(at: str, text: str, *patterns: "re.Pattern[str]") -> None:
-    """Refuse a text that one of the patterns matches but for numbers with too many digits, by the largest allowed number.
+    """Refuse a text whose only mistake is a number with too many digits.
 
-    Does nothing if something else is wrong. Raises RefusedScheduleError.
+    One of the patterns then matches the text but for such numbers. The error names the largest allowed number. Does
+    nothing if something else is wrong. Raises RefusedScheduleError.
     """
     numbers = list(NUMBER.finditer(text)) if len(text) <= MOST_LOOKED_AT else []
     for pattern in patterns:
@@ -122,7 +126,10 @@ class FileJudgement:
         return f"{self.verdict}, redundant" if self.redundant and self.verdict is FileVerdict.HOLDS else self.verdict
 
     def violated(self, reason: str, line: int | None = None) -> "FileJudgement":
-        """Return this judgement with a violation; the first violation stands."""
+        """Return this judgement with a violation.
+
+        If there is one already, the first stands.
+        """
         if self.verdict is FileVerdict.VIOLATED:
             return self
         return replace(self, verdict=FileVerdict.VIOLATED, reason=reason, line=line)
@@ -159,10 +166,13 @@ class HopTimetable:
     source: Rank
     ranks: int
     messages: int
-    """Chunks from each origin to each target; each is a message of its own."""
+    """Chunks from each origin to each target. Each is a message of its own."""
     hops: Sequence[TimedHop]
     folders: tuple[Rank, ...] = ()
-    """Allreduce in one block: the ranks that complete the sum; empty where every rank owns a block of it."""
+    """The ranks that complete the sum of an allreduce in one block.
+
+    Empty where every rank owns a block of it.
+    """
     stated_steps: Step = 0
     """The most steps that the file says it takes; 0 if it does not say."""
 
@@ -226,7 +236,10 @@ class ScheduleFile(ABC):
             )
 
     def ranks_on(self, topology: Topology) -> Mapping[str, Rank]:
-        """Return the rank of every node of the schedule on a network: by label if all labels exist, else by number."""
+        """Return the rank of every node of the schedule on a network.
+
+        Nodes are found by label if all labels exist, else by number.
+        """
         labels = self.labels
         if len(labels) != topology.order:
             nodes = f"{len(labels)} {'gpus' if self.place else 'nodes'}"
@@ -249,7 +262,10 @@ class ScheduleFile(ABC):
     def stalled(
         self, outages: StepOutages, faulty: Collection[Rank] = (), capacity: int | None = None
     ) -> StalledRun | None:
-        """Return the losses to outages in a runtime whose thread blocks wait; None if the file has no thread blocks."""
+        """Return the losses to outages in a runtime whose thread blocks wait.
+
+        None if the file has no thread blocks.
+        """
         del outages, faulty, capacity
         return None
 
@@ -283,7 +299,10 @@ class ScheduleFormat(ABC):
 
     @abstractmethod
     def recognises(self, source: ScheduleSource) -> bool:
-        """Return whether a file has this format, by its first bytes; the file may still be refused."""
+        """Return whether a file has this format, by its first bytes.
+
+        The file may still be refused.
+        """
 
     @abstractmethod
     def read(self, source: ScheduleSource) -> ScheduleFile:

@@ -1,7 +1,7 @@
 """The docker driver: one container per host, all of one image and on one network, through the engine's API.
 
-Everything that a run creates is labelled with its id, and recorded by name before it is created (`records`). Calls block as
-long as the engine takes, so they run in threads, many at once; errors in threads that are not waited for are kept for
+Everything that a run creates is labelled with its id, and recorded by name before it is created (`records`). Calls block
+as long as the engine takes. So they run in threads, many at once. Errors in threads that are not waited for are kept for
 `check`. The network is internal: hosts reach one another, and the coordinator at the gateway, and nothing else.
 """
 
@@ -44,7 +44,7 @@ CALLS = 16
 """Concurrent calls to the engine; more would only wait."""
 CALL_SECONDS = 60
 BATCH = 16
-"""Containers that are starting and have not joined yet; more would only compete for the processors."""
+"""Containers that are starting and have not joined yet. More would only compete for the processors."""
 HOST_CPUS = 1.0
 """A host has one thread."""
 HOST_MEMORY_BYTES = 64 * 2**20
@@ -58,7 +58,10 @@ Client = Any
 
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Translate exceptions of the SDK into RunError with a remedy; no other exception of the SDK leaves this module."""
+    """Translate exceptions of the SDK into RunError with a remedy.
+
+    No other exception of the SDK leaves this module.
+    """
     try:
         yield
     except errors.APIError as error:
@@ -71,7 +74,10 @@ def translated(doing: str) -> Iterator[None]:
 
 
 def why_unreachable(text: str) -> str:
-    """Return the remedy for an engine that does not answer, from the text of the SDK's exception."""
+    """Return the remedy for an engine that does not answer.
+
+    `text` is that of the SDK's exception.
+    """
     if "PermissionError" in text or "Permission denied" in text:
         return "this user has no rights on the Docker engine's socket; join the group docker, or use sudo"
     if any(sign in text for sign in ("FileNotFoundError", "ConnectionRefused", "Connection refused", "No such file")):
@@ -80,8 +86,9 @@ def why_unreachable(text: str) -> str:
 
 
 def connect(seconds: float = CALL_SECONDS, engine: str | None = None) -> Client:
-    """Return a client of an engine, by default the one that DOCKER_HOST names, and else the local one; RunError if it does
-    not answer.
+    """Return a client of an engine.
+
+    By default it is the one that DOCKER_HOST names, and else the local one. Raises RunError if it does not answer.
     """
     with translated("reach the Docker engine"):
         settings = docker.utils.kwargs_from_env(
@@ -92,7 +99,10 @@ def connect(seconds: float = CALL_SECONDS, engine: str | None = None) -> Client:
 
 
 def _require_socket(address: str, seconds: float) -> None:
-    """Connect to a socket of this machine and close the connection: the SDK leaves its own open where that fails."""
+    """Connect to a socket of this machine and close the connection.
+
+    The SDK leaves its own connection open where that fails.
+    """
     if address.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(seconds)
@@ -100,7 +110,10 @@ def _require_socket(address: str, seconds: float) -> None:
 
 
 def find_image() -> str:
-    """Return the version of the engine; RunError if it does not answer or lacks the image."""
+    """Return the version of the engine.
+
+    Raises RunError if it does not answer or lacks the image.
+    """
     with contextlib.closing(connect()) as client, translated(f"find the image {IMAGE}"):
         client.inspect_image(IMAGE)
         return str(client.version()["Version"])
@@ -109,8 +122,8 @@ def find_image() -> str:
 class DockerLaunch(Launch):
     """Hosts in containers, on an engine whose networks this machine is part of.
 
-    A crash kills the container. A hang pauses it or, with `hang_by = "disconnect"`, disconnects it from the network, as if a
-    cable were pulled, and connects it again with the same address.
+    A crash kills the container. A hang pauses it. With `hang_by = "disconnect"` a hang disconnects it from the network
+    instead, as if a cable were pulled, and connects it again with the same address.
     """
 
     can_kill = True
@@ -150,7 +163,10 @@ class DockerLaunch(Launch):
     # --- up ----------------------------------------------------------------------------------------------------------
 
     async def prepare(self) -> tuple[str, int]:
-        """Create the network; hosts find the coordinator at its gateway."""
+        """Create the network.
+
+        Hosts find the coordinator at its gateway.
+        """
         return await trio.to_thread.run_sync(self._prepare), 0
 
     def _prepare(self) -> str:
@@ -250,7 +266,10 @@ class DockerLaunch(Launch):
             os.eventfd_write(self._bell, 1)
 
     def _watch(self) -> None:
-        """Note containers that end unexpectedly; runs in a thread of its own."""
+        """Note containers that end unexpectedly.
+
+        This runs in a thread of its own.
+        """
         try:
             for event in self._events:
                 attributes = event["Actor"]["Attributes"]
@@ -278,7 +297,10 @@ class DockerLaunch(Launch):
     # --- faults ------------------------------------------------------------------------------------------------------
 
     async def kill(self, host: int, pid: int) -> None:
-        """Kill the container. A paused one has to be resumed first; it handles the signal before anything else."""
+        """Kill the container.
+
+        A paused container has to be resumed first. It handles the signal before anything else.
+        """
         self._expected.add(host)
         self._killed.add(host)
         await self._call(f"kill the container {self.names[host]}", self._kill, host)
@@ -291,7 +313,10 @@ class DockerLaunch(Launch):
         self._client.kill(name)
 
     async def restart(self, host: int) -> None:
-        """Start the container again: same name and command, another process, perhaps another address."""
+        """Start the container again.
+
+        It has the same name and command, another process, and perhaps another address.
+        """
         name = self.names[host]
         await self._call(f"start the container {name} again", lambda _: self._client.start(name), host)
 
@@ -310,7 +335,10 @@ class DockerLaunch(Launch):
         self._client.disconnect_container_from_network(name, self.network)
 
     async def resume(self, host: int, pid: int) -> None:
-        """Undo `pause`: unpause the container, or connect it again under its old address."""
+        """Undo `pause`.
+
+        The container is unpaused, or connected again under its old address.
+        """
         self._asleep.discard(host)
         await self._call(f"resume the container {self.names[host]}", self._resume, host)
 
@@ -346,7 +374,10 @@ class DockerLaunch(Launch):
     # --- down --------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Remove every container and the network; objects that the engine does not remove stay recorded for `clean`."""
+        """Remove every container and the network.
+
+        Objects that the engine does not remove stay recorded for `clean`.
+        """
         self._leaving.set()
         await trio.to_thread.run_sync(self._stop)
 
@@ -409,7 +440,10 @@ def options(
 
 
 def created(client: Client, record: Record) -> tuple[list[str], list[str]]:
-    """Return the containers and the networks that exist of those that a record names and the run has labelled."""
+    """Return the containers and the networks of a record that exist.
+
+    Only objects that the run has labelled count.
+    """
     filters = {"label": f"{RUN_LABEL}={record.run}"}
     containers = [found["Names"][0].lstrip("/") for found in client.containers(all=True, filters=filters)]
     networks = [found["Name"] for found in client.networks(filters=filters)]
@@ -417,7 +451,10 @@ def created(client: Client, record: Record) -> tuple[list[str], list[str]]:
 
 
 def remove(client: Client, record: Record) -> list[str]:
-    """Remove, concurrently, the objects of a record; return the names that are left. RunError if no engine answers."""
+    """Remove, concurrently, the objects of a record.
+
+    Returns the names that are left. Raises RunError if no engine answers.
+    """
 
     def take(name: str, take_away: Callable[[str], None]) -> str | None:
         try:
@@ -440,14 +477,20 @@ def remove(client: Client, record: Record) -> list[str]:
 
 
 def remaining(record: Record) -> list[str]:
-    """Return what a killed run has left on its engine. RunError if the engine does not answer."""
+    """Return what a killed run has left on its engine.
+
+    Raises RunError if the engine does not answer.
+    """
     with contextlib.closing(connect(engine=record.engine)) as client, translated("list what the run has created"):
         containers, networks = created(client, record)
     return [*(f"container {name}" for name in containers), *(f"container network {name}" for name in networks)]
 
 
 def sweep(record: Record) -> list[str]:
-    """Remove the objects of a killed run; return what was removed. RunError if the engine does not answer."""
+    """Remove the objects of a killed run, and return what was removed.
+
+    Raises RunError if the engine does not answer.
+    """
     found = remaining(record)
     with contextlib.closing(connect(engine=record.engine)) as client:
         if left := remove(client, record):

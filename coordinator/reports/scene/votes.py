@@ -23,7 +23,10 @@ from emunode.model import FOLDING, Collective
 
 
 class State(IntEnum):
-    """The result of a vote; the state of a node with several votes is the worst of them."""
+    """The result of a vote.
+
+    The state of a node with several votes is the worst of them.
+    """
 
     WAITING = 0
     """Not every segment due has arrived."""
@@ -46,7 +49,10 @@ ALL_TO_ALL = (Collective.ALLGATHER, Collective.ALLTOALL, Collective.ALLREDUCE)
 
 @dataclass(frozen=True)
 class Votes:
-    """The votes of a run by rank: by the receiver, or in a gather by the origin of the message."""
+    """The votes of a run by rank.
+
+    The rank is the receiver, or in a gather the origin of the message.
+    """
 
     state: NDArray[np.int64]
     """The `State` of each rank."""
@@ -74,8 +80,9 @@ class Votes:
         return int((wanted if step is None else wanted & (self.settled <= step)).sum())
 
     def sentence(self, step: int | None = None) -> str:
-        """Return the number of nodes (in all-to-all collectives: of segments) in each state, after `step` or after the
-        run.
+        """Return the number of nodes in each state, after `step` or after the run.
+
+        In all-to-all collectives, segments are counted instead.
         """
         states = (State.RIGHT, State.WRONG, State.SPLIT)
         intact = f"{self.intact(step):,} of {self.expected:,} messages intact"
@@ -109,7 +116,10 @@ class Votes:
 
 
 def votes_of(data: RunData) -> Votes | None:
-    """Return the votes of a run with an altered copy that arrived; None for other runs and for incomplete ones."""
+    """Return the votes of a run with an altered copy that arrived.
+
+    None for other runs and for incomplete ones.
+    """
     if data.summary.get("corrupt") == 0 or data.hops is None:
         return None
     plan = data.plan
@@ -124,10 +134,10 @@ def votes_of(data: RunData) -> Votes | None:
 
 
 def ballots(votes: pl.DataFrame, copies: int) -> pl.DataFrame:
-    """Return the votes on every piece, given each vote that was cast: `PIECE`, state, heard, settled.
+    """Return the votes on every segment: `PIECE`, state, heard, settled.
 
-    A vote is settled as soon as more than half of `copies` votes are for the right value, or all of them are cast. If
-    that never happens, `settled` is null: the vote is open until the run ends.
+    `votes` has each vote that was cast. A vote is settled as soon as more than half of `copies` votes are for the right
+    value, or all of them are cast. If that never happens, `settled` is null: the vote is open until the run ends.
     """
     piece = list(PIECE)
     cast = votes.select(*PIECE, "step", "right").sort("step")
@@ -188,12 +198,18 @@ class BallotBox:
 
 
 def who_votes(plan: Plan) -> str:
-    """Return the column with the rank that votes: the receiver, or in a gather the origin of the message."""
+    """Return the column with the rank that votes.
+
+    It is the receiver, or in a gather the origin of the message.
+    """
     return "owner" if plan.spec.collective is Collective.GATHER else "receiver"
 
 
 def _messages(plan: Plan, segments: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per complete message: receiver, owner, intact, settled. `measure` counts messages in the same way."""
+    """Return one row per complete message: receiver, owner, intact, settled.
+
+    `measure` counts messages in the same way.
+    """
     heard = (
         segments.filter(~pl.col("owner").is_in(silent_sources(plan)))
         .with_columns(message=pl.col("segment") // plan.algorithm.segments_per_message)
@@ -233,16 +249,19 @@ def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Vote
 
 
 def segments_due(plan: Plan) -> list[int]:
-    """Count for each rank the segments that are due to a node in the run, or in a gather the segments that it gives.
+    """Count for each rank the segments that are due to a node in the run.
 
-    A node with nothing due to it has the number of the other nodes: a faulty node is drawn with its share of that
-    number.
+    In a gather, count the segments that it gives. A node with nothing due to it has the number of the other nodes: a
+    faulty node is drawn with its share of that number.
     """
     return _without_zeros(_segments_by_rank(plan))
 
 
 def judged_ranks(plan: Plan) -> NDArray[np.bool_]:
-    """Return for each rank whether a message is due to the node; in a gather, from the node."""
+    """Return for each rank whether a message is due to the node.
+
+    In a gather, whether a message is due from it.
+    """
     return np.asarray(_messages_by_rank(plan) > 0)
 
 
@@ -272,7 +291,10 @@ def _without_zeros(counts: Sequence[int]) -> list[int]:
 
 
 def _messages_by_rank(plan: Plan) -> NDArray[np.signedinteger]:
-    """Count for each rank the messages that are due to it; in a gather, the messages that are due from it."""
+    """Count for each rank the messages that are due to it.
+
+    In a gather, count the messages that are due from it.
+    """
     if plan.spec.collective is not Collective.GATHER:
         return messages_due(plan)
     due = np.full(plan.topology.order, plan.spec.messages)
@@ -281,7 +303,10 @@ def _messages_by_rank(plan: Plan) -> NDArray[np.signedinteger]:
 
 
 def _spread(table: pl.DataFrame, column: str, order: int) -> Ranks:
-    """Return a column as an array over all ranks; 0 where the table has no row."""
+    """Return a column as an array over all ranks.
+
+    Ranks without a row have 0.
+    """
     values = np.zeros(order, dtype=np.int64)
     values[table["rank"].to_numpy()] = table[column].to_numpy()
     return values

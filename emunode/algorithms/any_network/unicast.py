@@ -81,7 +81,10 @@ class MinimalUnicast(Algorithm):
 
     @cached_property
     def _homeward(self) -> Trees:
-        """Shortest paths to rank 0; with translations, to every rank."""
+        """Shortest paths to rank 0.
+
+        On a network with translations, these serve every rank.
+        """
         return GreedyTree(self.topology) if isinstance(self.topology, StarGraph) else BreadthFirstTree(self.topology)
 
     def _next_port(self, rank: Rank, target: Rank) -> Port:
@@ -99,7 +102,10 @@ class MinimalUnicast(Algorithm):
         return lru_cache(None)(self._next_hops_to)
 
     def _next_hops_to(self, target: Rank) -> Sequence[Port]:
-        """Return the lowest port that leads closer to `target`, by rank; at the target itself, no port."""
+        """Return for each rank the lowest port that leads closer to `target`.
+
+        The target itself has no such port.
+        """
         distances = self.topology.distances_from(target)
         return [
             next((port for port, peer in self.topology.adjacent(rank) if distances[peer] < distances[rank]), -1)
@@ -155,7 +161,10 @@ class MinimalUnicast(Algorithm):
 
 
 class RouteQueueRule(Rule):
-    """Send every segment on towards its target, one per port and step; a segment that finds its port busy waits."""
+    """Send every segment on towards its target, one per port and step.
+
+    A segment that finds its port busy waits.
+    """
 
     __slots__ = ("_algorithm", "_free", "_rank")
 
@@ -196,11 +205,17 @@ class Striping(NamedTuple):
 
     steps: Step
     slots: Sequence[tuple[int, int]]
-    """(number, path) of every segment: the number-th segment of a path leaves the source in step number + 1."""
+    """(number, path) of every segment.
+
+    The segment with number k of a path leaves the source in step k + 1.
+    """
 
 
 def striped(lengths: Sequence[int], segments: int) -> Striping:
-    """Return the fewest steps that paths of these lengths take for `segments` segments, each path one per step."""
+    """Return the fewest steps that paths of these lengths take for `segments` segments.
+
+    Each path starts one segment per step.
+    """
     steps = min(lengths)
     while sum(max(0, steps - length + 1) for length in lengths) < segments:
         steps += 1
@@ -254,12 +269,18 @@ class DisjointUnicast(RoutedCollective):
 
     @cached_property
     def families(self) -> Sequence[Sequence[Sequence[OutgoingLink]]]:
-        """For k = 1, 2, ..: k node-disjoint paths of least total length from rank 0 to the target."""
+        """For k = 1, 2, ..: k node-disjoint paths from rank 0 to the target.
+
+        Their total length is the least possible.
+        """
         return disjoint_families(self.rooted, self.goal)
 
     @cached_property
     def paths(self) -> Sequence[Sequence[OutgoingLink]]:
-        """The paths that are used: as many as there are copies, or as many as take the fewest steps."""
+        """The paths that are used.
+
+        They are as many as there are copies, or as many as take the fewest steps.
+        """
         if self.spec.redundancy > 1:
             return self.families[self.spec.redundancy - 1]
         return min(self.families, key=lambda family: striped([len(path) for path in family], self.copies).steps)
@@ -307,7 +328,7 @@ class DisjointUnicast(RoutedCollective):
         ]
 
     def _closed_claims(self, segments: int, used: int) -> list[Claim]:
-        """Return the claims about a run that follow from the path lengths in the literature, without the paths."""
+        """Return the claims that follow from path lengths in the literature, without the paths."""
         found = closed_lengths(self.topology, self.goal)
         if found is None:
             return []
@@ -320,7 +341,10 @@ class DisjointUnicast(RoutedCollective):
         return [Claim("steps", steps, "<=", f"{source}: the best number of paths")]
 
     def least_steps(self, segments: int) -> Step:
-        """Return a lower bound on the steps of all schedules; the optimum where it is quickly computed."""
+        """Return a lower bound on the steps of all schedules.
+
+        It is the optimum where that is quickly computed.
+        """
         topology, goal = self.rooted, self.goal
         narrow = min(len(topology.ports(0)), len(topology.ports(goal)))
         least = topology.weight(goal) - 1 - (-segments // narrow)

@@ -1,15 +1,16 @@
 """All-to-all broadcasts of Eisenstein-Jacobi networks: the paper's three phases made complete, and faster ones.
 
-All nodes broadcast at once, each down the same translated tree, and messages that need the same link in the same step share
-a packet. Over half-duplex links a node must not send and receive on one link in one step, so the moves are sorted into
-phases; no phase uses a port together with its reverse.
+All nodes broadcast at once, each down the same translated tree. Messages that need the same link in the same step share
+a packet. Over half-duplex links a node must not send and receive on one link in one step. So the moves are sorted into
+phases, and no phase uses a port together with its reverse.
 
-*Phases without a clock.* All nodes receive the same number of messages in a phase, and every node can count them:
-c_1, c_2, .. by the generating function of the tree. A node goes on to the next phase when it has all that is due to
-it in this one, and until then keeps what it has to send in later ones. A node that has received all messages of a
-phase receives no more of its traffic, so no link is used in both directions even between nodes in different phases. In
-lock-step all nodes change phase in the same step, and for b = a + 1 every phase takes the D steps a dimension that a
-clock would give it; for other alphas phases may be shorter. The price: a node that misses one message waits for ever,
+*Phases without a clock.* All nodes receive the same number of messages in a phase, and every node can count them: c_1,
+c_2, .. by the generating function of the tree. A node goes on to the next phase when it has all that is due to it in
+this one. Until then it keeps what it has to send in later ones. A node that has received all messages of a phase
+receives no more of its traffic, so no link is used in both directions even between nodes in different phases.
+
+In lock-step all nodes change phase in the same step. For b = a + 1 every phase takes the D steps a dimension that a
+clock would give it. For other alphas phases may be shorter. The price: a node that misses one message waits for ever,
 and so do all others.
 
 Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks", section 4.2.
@@ -54,7 +55,10 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 
 
 class PhasedAllgather(TreeCollective):
-    """The messages of all nodes down one phased tree, all segments at once, combined in one packet where they meet."""
+    """The messages of all nodes down one phased tree.
+
+    All segments travel at once, combined in one packet where they meet.
+    """
 
     needs = frozenset({Need.EVERY_NODE})
 
@@ -132,7 +136,10 @@ class PhasedAllgather(TreeCollective):
         return [Claim("longest_detour", 0, "==", f"{self.citation}: shortest paths")]
 
     def _reach_claims(self) -> list[Claim]:
-        """Return the claims that follow from one receipt of each message at every node: hops are pairs of nodes."""
+        """Return the claims that follow from one receipt of each message at every node.
+
+        The hops are then the pairs of nodes.
+        """
         order = self.trees.network.order
         hops = order * self.copies * (order - 1)
         return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]
@@ -148,7 +155,10 @@ class PhasedAllgather(TreeCollective):
 
     @property
     def line_load(self) -> int:
-        """Messages that the busiest link carries in one dimension, b = a + 1; here the same for all links."""
+        """Messages that the busiest link carries in one dimension, for b = a + 1.
+
+        Here all links carry the same.
+        """
         return (self.trees.network.modulus - 1) // 6
 
     line_load_formula: ClassVar[str] = "N^(n-1) (N-1)/6 messages over the links of dimension 1"
@@ -159,9 +169,10 @@ class PhasedAllgather(TreeCollective):
 
 
 class PhaseRule(Rule):
-    """Forward messages in the current stage, keep those for later stages, and advance when all expected ones have arrived.
+    """Forward messages in the current stage, and keep those for later stages.
 
-    A repeated message counts once. A message of a later stage, from a neighbour that is ahead, counts for that stage.
+    The rule goes on to the next stage when all expected messages have arrived. A repeated message counts once. A message
+    of a later stage, from a neighbour that is ahead, counts for that stage.
     """
 
     __slots__ = ("_algorithm", "_due", "_have", "_stage", "_view", "_waiting")
@@ -264,7 +275,10 @@ class ThreePhasePrinted(PhasedAllgather):
         return [Claim("segments", hops, "==", f"{self.citation}; erratum: every node receives {formula}")]
 
     def _load_claims(self) -> list[Claim]:
-        """Return the claims about loads in one dimension; in more dimensions not all messages arrive."""
+        """Return the claims about loads in one dimension.
+
+        In more dimensions not all messages arrive.
+        """
         return super()._load_claims() if self.trees.network.dimensions == 1 else []
 
     @property

@@ -60,17 +60,24 @@ class CubeAlltoall(CubeRouting):
         return loads[::-1] if self.discipline == "rbf" and self.spec.port_model is ALL else loads
 
     def postorder_loads(self) -> CycleLoads | None:
-        """Return the load of every cycle over all ports; None if it must be found by walking all routes."""
+        """Return the load of every cycle over all ports.
+
+        None if it must be found by walking all routes.
+        """
         return None
 
     def label_loads(self) -> CycleLoads | None:
-        """Return the load of every cycle over one port; None if it must be found by walking all routes."""
+        """Return the load of every cycle over one port.
+
+        None if it must be found by walking all routes.
+        """
         return None
 
 
 def reverse_breadth_first(postorder: type[CubeAlltoall], **attributes: str) -> type[CubeAlltoall]:
-    """Return the total exchange `postorder` in reverse breadth-first order over all ports: the farthest segments leave
-    first.
+    """Return the total exchange `postorder` in reverse breadth-first order over all ports.
+
+    The farthest segments leave first.
     """
     name = f"{postorder.name}-rbf"
     description = f"`{postorder.name}` in reverse breadth-first order.\n\n    {(postorder.__doc__ or '').strip()}"
@@ -116,11 +123,12 @@ class RotatedGrayAlltoall(CubeAlltoall):
 
 @register
 class BinomialAlltoall(CubeAlltoall):
-    """Down spanning binomial trees, SBT: over one port the exchange algorithm, over all ports concurrent postorder.
+    """Down spanning binomial trees, SBT.
 
-    n steps. Over one port cycle d sends every block that is held and whose target differs in bit d, N/2 of them: nNM/2
-    in all, optimal. Over all ports the fullest links carry max_d C(d, l) 2^(n-d-1) blocks in cycle l, about 0.5 sqrt(n)
-    N M in all. Johnsson and Ho, section 7.1, tables 15 to 18.
+    Over one port this is the exchange algorithm, over all ports concurrent postorder. It takes n steps. Over one port,
+    cycle d sends every block that is held and whose target differs in bit d. These are N/2 blocks, nNM/2 in all, which
+    is optimal. Over all ports the fullest links carry max_d C(d, l) 2^(n-d-1) blocks in cycle l, about 0.5 sqrt(n) N M
+    in all. Johnsson and Ho, section 7.1, tables 15 to 18.
     """
 
     name = "sbt"
@@ -138,10 +146,10 @@ class BinomialAlltoall(CubeAlltoall):
 
 @register
 class TwoRootedAlltoall(CubeAlltoall):
-    """Down two-rooted complete binary trees, TCBT, concurrent postorder over all ports: n steps.
+    """Down two-rooted complete binary trees, TCBT, concurrent postorder over all ports.
 
-    ((2n-3)N/2 + 2)M leave every node in all. The paper gives no loads; the claims walk the embedding. Johnsson and Ho,
-    section 7.1.
+    It takes n steps, and ((2n-3)N/2 + 2)M leave every node in all. The paper gives no loads, so the claims walk the
+    embedding. Johnsson and Ho, section 7.1.
     """
 
     name = "tcbt"

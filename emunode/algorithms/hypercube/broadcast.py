@@ -82,7 +82,10 @@ class CubeBroadcast(CubeDissemination):
 
     @property
     def fewest_packets(self) -> float:
-        """Fewest packets per tree, as a real number: one per message, or the share of the messages that a tree carries."""
+        """Fewest packets per tree, as a real number.
+
+        This is one per message, or the share of the messages that a tree carries.
+        """
         return self.spec.messages if self.splits_across_trees else self.spec.messages / self._form.share
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
@@ -199,7 +202,10 @@ class TwoRootedBroadcast(CubeBroadcast):
 
     @property
     def _spare_steps(self) -> bool:
-        """True if every third step stays empty: in Q_2 only the root has children, and no inner node has two."""
+        """Whether every third step stays empty.
+
+        That is so in Q_2, where only the root has children, and no inner node has two.
+        """
         return self.topology.degree == 2 and self.spec.port_model in (PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE)
 
     def cost_of_packets(self, cited: str) -> list[Claim]:
@@ -211,7 +217,10 @@ class TwoRootedBroadcast(CubeBroadcast):
         return [steps, *packet_claims(self.spec, self.segments_per_message, 2 * self.copies, used)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """Return the cost claims; in Q_2 the lower bound is the time of the 2P steps that carry a packet."""
+        """Return the cost claims.
+
+        In Q_2 the lower bound is the time of the 2P steps that carry a packet.
+        """
         claims = super().cost_claims(startup, per_byte)
         if not self._spare_steps:
             return claims
@@ -285,8 +294,9 @@ class RotatedBinomialBroadcast(CubeBroadcast):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """Return the best number of segments, 1 over one port: parts that share a link travel together, however they
-        are cut.
+        """Return the best number of segments.
+
+        Over one port it is 1: parts that share a link travel together, however they are cut.
         """
         # A merged packet is as long as everything on the link, however it is cut.
         return super().auto_segments(topology, spec, startup, per_byte) if spec.port_model is ALL else 1
@@ -378,7 +388,10 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
 
 
 class SplitForwardRule(ForwardRule):
-    """Forward packets by the timetable of arrivals; it differs between the packets of a tree."""
+    """Forward packets by the timetable of arrivals.
+
+    The timetable differs between the packets of a tree.
+    """
 
     __slots__ = ()
     _algorithm: EdgeDisjointBroadcast

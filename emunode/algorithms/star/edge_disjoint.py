@@ -25,13 +25,12 @@ from emunode.trees.star.rotation import Rotation
 
 @register
 class DisjointTreesBroadcast(TreeCollective):
-    """M messages, each down x of the n-1 trees, pipelined: ceil(Mx/(n-1)) + h - 1 steps and Mx(n!-1) transmissions.
-    All-port.
+    """M messages, each down x of the n-1 trees, pipelined. All-port.
 
-    Copy c of the list (message 0 x times, message 1 x times, ..) goes down tree c mod (n-1), so the copies of a
-    message take different trees. A node knows its own relative label only; a message carries its tree. h - D_n, 2 or
-    3, steps more than the bound. Survives x - 1 faults. Fragopoulou and Akl 1996, single node broadcast and its
-    fault-tolerant version (reconstructed).
+    This takes ceil(Mx/(n-1)) + h - 1 steps and Mx(n!-1) transmissions. Copy c of the list (message 0 x times, message 1
+    x times, ..) goes down tree c mod (n-1), so the copies of a message take different trees. A node knows its own
+    relative label only, and a message carries its tree. The steps exceed the bound by h - D_n, that is 2 or 3. Survives
+    x - 1 faults. Fragopoulou and Akl 1996, single node broadcast and its fault-tolerant version (reconstructed).
     """
 
     family = "star"
@@ -65,13 +64,13 @@ class DisjointTreesBroadcast(TreeCollective):
 
 @register
 class DisjointTreesScatter(PipelinedScatter):
-    """M messages for each node, each down x of the trees; in each tree the farthest node first, one message per step
-    from the root. All-port.
+    """M messages for each node, each down x of the trees. All-port.
 
-    M x (n!-1)/(n-1) steps and M x d transmissions where n-1 divides M x. Else the copies for all nodes are dealt
-    out to the trees in turn, so that every tree has the same number within one. All nodes but the source forward
-    at once, by their own relative labels; the source needs the table of n! depths. Survives x - 1 faults. Fragopoulou
-    and Akl 1996, single node scattering (reconstructed).
+    In each tree the messages for the farthest node leave first, one message per step from the root. This takes M x
+    (n!-1)/(n-1) steps and M x d transmissions where n-1 divides M x. Else the copies for all nodes are dealt out to the
+    trees in turn, so that every tree has the same number within one. All nodes but the source forward at once, by their
+    own relative labels. The source needs the table of n! depths. Survives x - 1 faults. Fragopoulou and Akl 1996, single
+    node scattering (reconstructed).
     """
 
     family = "star"
@@ -104,8 +103,9 @@ class DisjointTreesScatter(PipelinedScatter):
         )
 
     def _uneven_claims(self) -> tuple[list[Claim], list[Claim]]:
-        """Return bounds: the trees of the copies that remain after full rounds of all trees depend on the numbering of
-        nodes.
+        """Return bounds.
+
+        After full rounds of all trees some copies remain. Their trees depend on the numbering of nodes.
         """
         others = self.topology.order - 1
         # Copies are dealt to the trees in turn, so the fullest root link carries the mean, rounded up.
@@ -152,7 +152,10 @@ class DisjointTreesExchange(TreeRoutedCollective):
 
     @cached_property
     def _preference(self) -> dict[Rank, Sequence[int]]:
-        """The trees in order of the depth of a node in them; all nodes of a necklace use the same groups."""
+        """The trees in order of the depth of a node in them.
+
+        All nodes of a necklace use the same groups.
+        """
         # Depth first: a copy that needs fewer than n-1 trees should take the shallow ones.
         level, group = self.trees.level, self._group
         return {
@@ -211,8 +214,9 @@ class DisjointTreesExchange(TreeRoutedCollective):
         return [types, *edt_structure("<=", disjoint=self.copies > 1)]
 
     def _step_claims(self) -> list[Claim]:
-        """Return the claims about steps: every full round of all trees takes d steps; the groups of the remaining
-        copies take fewer.
+        """Return the claims about steps.
+
+        Every full round of all trees takes d steps. The groups of the remaining copies take fewer.
         """
         rounds, left = divmod(self.copies, self.count)
         depths = sum_of_depths(self.topology)
@@ -230,8 +234,9 @@ class DisjointTreesExchange(TreeRoutedCollective):
         ]
 
     def _hop_claims(self) -> list[Claim]:
-        """Return the claims about transmissions; copies left over by full rounds use the trees where targets are least
-        deep.
+        """Return the claims about transmissions.
+
+        Copies left over by full rounds use the trees where targets are least deep.
         """
         rounds, left = divmod(self.copies, self.count)
         order, depths = self.topology.order, sum_of_depths(self.topology)
@@ -254,7 +259,10 @@ DEPTHS = "d = t_n + 3(n-2)(n-1)! - 2(n-2)! + 2"
 
 
 def edt_structure(relation: Relation, *, disjoint: bool) -> list[Claim]:
-    """Return the properties of all paths over EDT; they are `disjoint` only if several trees are used."""
+    """Return the properties of all paths over EDT.
+
+    The paths are `disjoint` only if several trees are used.
+    """
     detour = Claim("longest_detour", 4, relation, f"{DISJOINT}, properties of EDT: distance + 0, 2 or 4")
     if not disjoint:
         return [detour]

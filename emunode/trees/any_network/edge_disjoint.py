@@ -1,12 +1,13 @@
 """Edge-disjoint spanning trees of any network, as many as there are, by matroid union.
 
-The most edge-disjoint spanning trees of a graph are, over all partitions of its nodes into q >= 2 parts, the least
-floor(links between the parts / (q - 1)) (Nash-Williams 1961, Tutte 1961). The construction is that of Roskind and Tarjan
-1985: links are added one by one to k edge-disjoint forests. A link that closes a cycle in every forest may take the
-place of a link of that cycle. The replaced link then goes to another forest, and so on. A search breadth first over
-these exchanges finds the shortest sequence, or a *clump*: a set of nodes inside which all k forests are trees already,
-so that no further link inside it can ever be added. If k trees do not exist, the clumps are the parts of a partition
-that proves it.
+Split the nodes of a graph into q >= 2 parts, in every possible way. The largest number of edge-disjoint spanning trees
+is the least floor(links between the parts / (q - 1)) of all these splits (Nash-Williams 1961, Tutte 1961).
+
+The construction is that of Roskind and Tarjan 1985. Links are added one by one to k edge-disjoint forests. A link that
+closes a cycle in every forest may take the place of a link of that cycle. The replaced link then goes to another forest,
+and so on. A search breadth first over these exchanges finds the shortest sequence, or a *clump*: a set of nodes inside
+which all k forests are trees already, so that no further link inside it can ever be added. If k trees do not exist, the
+clumps are the parts of a partition that proves it.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,10 @@ FLATTEN_WORK: Final = 1 << 22
 
 
 class Packing(NamedTuple):
-    """Edge-disjoint spanning trees, rooted at rank 0, and the partition that proves that there are no more of them."""
+    """Edge-disjoint spanning trees, rooted at rank 0.
+
+    The partition proves that there are no more of them.
+    """
 
     trees: tuple[Parents, ...]
     parts: tuple[tuple[Rank, ...], ...]
@@ -64,7 +68,10 @@ class Forests:
         self._searches = 0
 
     def add(self, one: Rank, other: Rank) -> bool:
-        """Add a link, by exchanges if necessary; False if the forests and this link can never be together."""
+        """Add a link, by exchanges if necessary.
+
+        Returns False if the forests and this link can never be together.
+        """
         if self.clumps.find(one) == self.clumps.find(other):
             return False
         for forest, components in enumerate(self.components):
@@ -115,7 +122,10 @@ class Forests:
         return False
 
     def _carry_out(self, queue: Sequence[tuple[int, Rank, Rank, int]], index: int) -> None:
-        """Move the link at `index` to the next forest, the link before it to its place, and so on."""
+        """Move the link at `index` to the next forest, and the link before it to its place.
+
+        So it goes on up to the first link.
+        """
         # Last exchange first: a shortest sequence has no cycle with a later exchange in it.
         while index >= 0:
             forest, child, parent, before = queue[index]
@@ -137,8 +147,9 @@ def reroot(parents: list[Rank], root: Rank) -> None:
 
 
 def edge_disjoint_trees(adjacency: Adjacency) -> Packing:
-    """Return the most edge-disjoint spanning trees of a connected graph, at root 0, with the proof that there are no
-    more.
+    """Return the most edge-disjoint spanning trees of a connected graph, at root 0.
+
+    The result has the proof that there are no more.
     """
     order = len(adjacency)
     links = [(one, other) for one, others in enumerate(adjacency) for other in others if one < other]
@@ -195,10 +206,10 @@ class MovableTree:
 
 
 def flatten(adjacency: Adjacency, trees: Sequence[list[Rank]]) -> None:
-    """Make edge-disjoint trees at root 0 lower, as long as that is possible by giving one rank a parent nearer to the root.
+    """Make edge-disjoint trees at root 0 lower.
 
-    The new link may be unused, or lead to the rank's parent in another tree; that tree takes the old link for it. Every
-    change reduces the sum of all depths.
+    This goes on as long as one rank can get a parent nearer to the root. The new link may be unused, or lead to the
+    rank's parent in another tree. That tree takes the old link for it. Every change reduces the sum of all depths.
     """
     movable = [MovableTree(parents) for parents in trees]
     user = {frozenset(arc): tree for tree in movable for arc in arcs_of(tree.parents)}
@@ -250,7 +261,10 @@ def pack(adjacency: Adjacency, links: Sequence[NodePair], count: int) -> Forests
 
 
 def grow(adjacency: Adjacency, forests: Forests) -> set[NodePair]:
-    """Start the forests as shallow trees from rank 0 that take turns to add one link breadth first; returns the links."""
+    """Start the forests as shallow trees from rank 0, and return the links.
+
+    The trees take turns to add one link breadth first.
+    """
     order, taken = len(adjacency), set[NodePair]()
     inside = [bytearray(order) for _ in forests.parents]
     queues = []
