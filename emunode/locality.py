@@ -261,11 +261,11 @@ def compare(
     who = f"{entry.name} on {topology.name} at {topology.label(rank)} (rank {rank})"
     if isolated.forbidden:
         raise ContractError(f"{who} is not local: it calls {', '.join(dict.fromkeys(isolated.forbidden))}")
-    for (call, expected), found in zip(history, isolated.outputs, strict=True):
-        if found != expected:
+    for (call, expected), output in zip(history, isolated.outputs, strict=True):
+        if output != expected:
             raise ContractError(
                 f"{who} is not local: in step {call.step} it {_describe(expected)}; alone, with the same arrivals, it "
-                f"{_describe(found)}"
+                f"{_describe(output)}"
             )
     # A rank with a message for every other rank has to name all of them.
     names_all = spec.collective in ALL_TARGETS or (spec.collective is Collective.SCATTER and rank == spec.source)
@@ -419,7 +419,7 @@ def _is_library(frame: FrameType) -> bool:
 
 
 def _stack(frame: FrameType) -> Iterator[FrameType]:
-    here: FrameType | None = frame
-    while here is not None:
-        yield here
-        here = here.f_back
+    caller: FrameType | None = frame
+    while caller is not None:
+        yield caller
+        caller = caller.f_back

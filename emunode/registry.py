@@ -133,11 +133,11 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
     def within(self, scope: Hashable) -> list[Entry]:
         """Return the entries of a scope, in the order of registration."""
         self._read(scope)
-        found = self._by_scope.get(scope)
-        if found is None:
-            found = [entry for key, entry in self._entries.items() if self._scope(key) == scope]
-            self._by_scope[scope] = found
-        return found.copy()
+        entries = self._by_scope.get(scope)
+        if entries is None:
+            entries = [entry for key, entry in self._entries.items() if self._scope(key) == scope]
+            self._by_scope[scope] = entries
+        return entries.copy()
 
     def __getitem__(self, key: Key) -> Entry:
         if key not in self._entries:

@@ -213,10 +213,10 @@ def draw(
         parts = [part for part in fault_set.parts if part.site == site]
         free = [place for place in eligible(fault_set, parts[0], places, field) if used.isdisjoint(_members(place))]
         chosen |= zip(parts, _choose(fault_set, parts, free, f"{seed}/{number}/{site}", field), strict=True)
-    found = (
+    specs = (
         spec for part in fault_set.parts for place in chosen[part] for spec in places.specs(part, place, fault_set.when)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(specs))
 
 
 def process_outages(
@@ -267,16 +267,16 @@ def specs_of(
     fault_set: FaultSetSpec, places: FaultSites, part: FaultSetTerm, place: Rank | Link, outage: Outage
 ) -> Iterator[str]:
     """Yield one outage as fault specifications."""
-    shown = write_time if fault_set.in_time else str
+    written = write_time if fault_set.in_time else str
     begin, repaired = outage
     if not part.on_links:
-        yield places.spec(part, place, shown(begin))
+        yield places.spec(part, place, written(begin))
         if repaired is not None:
-            yield f"recover:{places.topology.label(place)}@{shown(repaired)}"  # type: ignore[arg-type]
+            yield f"recover:{places.topology.label(place)}@{written(repaired)}"  # type: ignore[arg-type]
         return
     # The last step of an interval is part of it, but an interval of times does not include its end.
     last = None if repaired is None else repaired if fault_set.in_time else repaired - 1
-    yield places.spec(part, place, shown(begin) if last is None else f"{shown(begin)}-{shown(last)}")
+    yield places.spec(part, place, written(begin) if last is None else f"{written(begin)}-{written(last)}")
 
 
 def _members(site: Site) -> Sequence[Rank | Link]:
@@ -427,13 +427,13 @@ def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str
     Parts draw independently. A place goes to the first part that hits it.
     """
     used: set[Place] = set()
-    found = []
+    chosen = []
     for at, part in enumerate(parts):
         chance = Random(f"{stream}/{at}" if at else stream)
         hit = [place for place in free if chance.random() < part.share]
-        found.append([place for place in hit if place not in used])
+        chosen.append([place for place in hit if place not in used])
         used.update(hit)
-    return found
+    return chosen
 
 
 def positions_of(counts: Sequence[int], total: int) -> list[list[int]]:
@@ -443,10 +443,10 @@ def positions_of(counts: Sequence[int], total: int) -> list[list[int]]:
     Positions depend on the counts alone, so all assignments of places to parts are equally likely. With one or two
     parts, a larger count keeps the positions of a smaller one. With more parts that holds as long as none runs out.
     """
-    found = [list(range(at, total, len(counts)))[:count] for at, count in enumerate(counts)]
-    used = {position for taken in found for position in taken}
+    positions = [list(range(at, total, len(counts)))[:count] for at, count in enumerate(counts)]
+    used = {position for taken in positions for position in taken}
     rest = iter([position for position in reversed(range(total)) if position not in used])
-    return [[*taken, *islice(rest, count - len(taken))] for taken, count in zip(found, counts, strict=True)]
+    return [[*taken, *islice(rest, count - len(taken))] for taken, count in zip(positions, counts, strict=True)]
 
 
 def _shuffled(total: int, count: int, chance: Random) -> list[int]:
@@ -455,14 +455,14 @@ def _shuffled(total: int, count: int, chance: Random) -> list[int]:
     A longer draw begins with the shorter one.
     """
     moved: dict[int, int] = {}
-    found = []
+    drawn = []
     for at in range(count):
         # Fisher-Yates shuffle of the first `count` positions. `moved` holds the exchanged positions, so that a sample of
         # a number of sets that no sequence has needs memory for `count` items only.
         other = chance.randrange(at, total)
-        found.append(moved.get(other, other))
+        drawn.append(moved.get(other, other))
         moved[other] = moved.get(at, at)
-    return found
+    return drawn
 
 
 # --- in a scenario -----------------------------------------------------------------------------------------------------
@@ -484,34 +484,34 @@ def resolve(
     """
     if not any(map(is_fault_set, specs)):
         return tuple(specs), (), None
-    made = algorithm()
-    places = FaultSites(made, run_time=None if run_time is None else lambda: run_time(made))
+    built = algorithm()
+    places = FaultSites(built, run_time=None if run_time is None else lambda: run_time(built))
     taken: set[object] = set()
     for spec in specs:
         if not is_fault_set(spec):
             taken |= places.named_in(spec)
-    found: list[str] = []
+    resolved: list[str] = []
     remarks: list[str] = []
     harm = None
     for number, spec in enumerate(specs):
         if not is_fault_set(spec):
-            found.append(spec)
+            resolved.append(spec)
             continue
         fault_set, *others = parse_fault_sets(spec, "fault")
         if others or fault_set.how == "all":
             raise ScenarioError("fault", spec, "a run has one set of faults; `coordinator campaign` runs many")
         sites, harm = places, None
         if fault_set.how == "worst" and search is not None:
-            given = (*found, *(each for each in specs[number + 1 :] if not is_fault_set(each)))
-            sites = FaultSites(places.algorithm, given, lambda each, here, given=given: search(each, here, given))  # type: ignore[misc]
+            given = (*resolved, *(each for each in specs[number + 1 :] if not is_fault_set(each)))
+            sites = FaultSites(places.algorithm, given, lambda each, left, given=given: search(each, left, given))  # type: ignore[misc]
             worst = sites.worst(fault_set, "fault")
             remarks.append(worst.method)
             harm = worst.harm
         drawn = draw(fault_set, sites, seed, number, taken=taken, field="fault")
         for one in drawn:
             taken |= places.named_in(one)
-        found += drawn
-    return tuple(found), tuple(remarks), harm
+        resolved += drawn
+    return tuple(resolved), tuple(remarks), harm
 
 
 def eligible_for_search(fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites) -> Sequence[Site]:

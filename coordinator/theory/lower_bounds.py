@@ -284,9 +284,9 @@ def least_seconds(bounds: Iterable[Claim], startup: float, per_byte: float) -> I
 
     It follows from the bounds on start-ups and bytes, if both are known.
     """
-    found = {claim.name: claim for claim in bounds}
-    if {"startups", "transfer_bytes"} <= found.keys():
-        startups, transferred = found["startups"], found["transfer_bytes"]
+    by_name = {claim.name: claim for claim in bounds}
+    if {"startups", "transfer_bytes"} <= by_name.keys():
+        startups, transferred = by_name["startups"], by_name["transfer_bytes"]
         seconds = startup * _number(startups) + per_byte * _number(transferred)
         source = f"{transferred.source}; start-ups: {startups.proof}"
         yield replace(transferred, name="virtual_seconds", predicted=seconds, source=source)

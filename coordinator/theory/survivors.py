@@ -304,20 +304,20 @@ def _missed_places(copies: Sequence[Copy], parts: int) -> Counter[tuple[int, ...
 
     The signs are summed by the numbers of places on the paths, by part.
     """
-    found: Counter[tuple[int, ...]] = Counter({(0,) * parts: 1})
+    signs: Counter[tuple[int, ...]] = Counter({(0,) * parts: 1})
     if disjoint(copies):
         for copy in copies:
             sizes = tuple(map(len, copy.places))
-            for spared, sign in list(found.items()):
+            for spared, sign in list(signs.items()):
                 # Of disjoint paths, the numbers of places add up. Choices of paths with equal sums share a term, so
                 # there are few terms even for many paths.
-                found[tuple(map(sum, zip(spared, sizes, strict=True)))] -= sign
-        return found
+                signs[tuple(map(sum, zip(spared, sizes, strict=True)))] -= sign
+        return signs
     if 2 ** len(copies) > MOST_TERMS:
         return None
-    found.clear()
+    signs.clear()
     for chosen in product((False, True), repeat=len(copies)):
         taken = [copy.places for copy, is_taken in zip(copies, chosen, strict=True) if is_taken]
         united = [frozenset().union(*each) for each in zip(*taken, strict=True)] or [frozenset()] * parts
-        found[tuple(map(len, united))] += (-1) ** len(taken)
-    return found
+        signs[tuple(map(len, united))] += (-1) ** len(taken)
+    return signs

@@ -104,16 +104,16 @@ class RoutedCollective(Algorithm):
 
         In a gather, these are for the way back to rank 0.
         """
-        here, stations = 0, {}
+        rank, stations = 0, {}
         backwards = self.collective is Collective.GATHER
         for port, step in self.route(target, route_index, number):
-            there, its_port = self.rooted.end(here, port)
+            there, its_port = self.rooted.end(rank, port)
             if backwards:
                 # Time and direction reversed: the step T + 1 - s, from the farther end of the link.
                 stations[there] = (its_port, self.last_step + 1 - step)
             else:
-                stations[here] = (port, step)
-            here = there
+                stations[rank] = (port, step)
+            rank = there
         return stations
 
     @cached_property

@@ -274,8 +274,8 @@ def read_tree_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> int:
     its_run, host = _TREE.unpack(place)
     if its_run != run:
         raise FrameError(f"hello for another run: {its_run:x}")
-    found: int = host
-    return found
+    proven_host: int = host
+    return proven_host
 
 
 ROW = Struct("<iiiiiiiihb")

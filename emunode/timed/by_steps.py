@@ -127,9 +127,9 @@ class BySteps(Policy):
         returns = [each.starts for each in self._incarnations[1:]] + [ALWAYS]
         crashes = [each.crashes for each in self._incarnations]
         endless = [(start, ALWAYS) for start, end in self._faults.hangs(self.rank) if end >= ALWAYS]
-        found = [(end, after) for end, after in zip(crashes, returns, strict=True) if end < ALWAYS]
+        ends = [(end, after) for end, after in zip(crashes, returns, strict=True) if end < ALWAYS]
         # In order of time: they are taken from the front, one by one.
-        return sorted(found + endless)
+        return sorted(ends + endless)
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
         for lacking in missing:
@@ -311,9 +311,9 @@ def _by_name(hops: Sequence[Hop], came: Sequence[Crossed]) -> list[tuple[Step, l
 
     The hops are in order of ports.
     """
-    found: dict[Step, list[Hop]] = {}
+    by_step: dict[Step, list[Hop]] = {}
     # Hops come by port, and within a port in the order of its packets. So do the packets, as the sort keeps that order.
     left = iter(hops)
     for packet in sorted(came, key=itemgetter(1)):
-        found.setdefault(packet.step, []).extend(next(left) for _ in packet.segments)
-    return list(found.items())
+        by_step.setdefault(packet.step, []).extend(next(left) for _ in packet.segments)
+    return list(by_step.items())

@@ -70,8 +70,8 @@ class ExchangeTable:
         Of pairs that are equally near, origins turn to different targets.
         """
         order, data = self.topology.order, self.topology.data_ranks
-        found = [(origin, target) for origin in self.distances for target in data if target != origin]
-        return sorted(found, key=lambda pair: (self.distances[pair[0]][pair[1]], (pair[1] - pair[0]) % order, pair))
+        pairs = [(origin, target) for origin in self.distances for target in data if target != origin]
+        return sorted(pairs, key=lambda pair: (self.distances[pair[0]][pair[1]], (pair[1] - pair[0]) % order, pair))
 
     @cached_property
     def hops(self) -> list[TableHop]:
@@ -92,7 +92,7 @@ class ExchangeTable:
 
         for item in paths:
             enqueue(item)
-        found, step = [], 0
+        hops, step = [], 0
         while ready:
             step += 1
             # All machines first: a segment that has just been served is not served again in the same step.
@@ -101,10 +101,10 @@ class ExchangeTable:
             ]
             ready = {machine: queue for machine, queue in ready.items() if queue}
             for item in served:
-                found.append(TableHop(step, *paths[item][done[item]], item))
+                hops.append(TableHop(step, *paths[item][done[item]], item))
                 done[item] += 1
                 enqueue(item)
-        return found
+        return hops
 
     @property
     def steps(self) -> Step:
@@ -121,14 +121,14 @@ class LightestPaths(ExchangeTable):
 
     def paths(self) -> dict[SegmentKey, LinkPath]:
         loads: Counter[int] = Counter()
-        found: dict[SegmentKey, LinkPath] = {}
+        chosen: dict[SegmentKey, LinkPath] = {}
         for _ in range(ROUNDS):
             for (origin, target), copy in product(self.pairs, range(self.copies)):
                 item = origin, target, copy
-                loads.subtract(self.machine(*link) for link in found.get(item, ()))
-                found[item] = self._lightest_path(origin, target, loads)
-                loads.update(self.machine(*link) for link in found[item])
-        return found
+                loads.subtract(self.machine(*link) for link in chosen.get(item, ()))
+                chosen[item] = self._lightest_path(origin, target, loads)
+                loads.update(self.machine(*link) for link in chosen[item])
+        return chosen
 
     def _lightest_path(self, origin: Rank, target: Rank, loads: Mapping[int, int]) -> LinkPath:
         """Return the shortest path with the least sum of squared loads, the load of this path included; ties by rank
@@ -139,8 +139,8 @@ class LightestPaths(ExchangeTable):
         level: dict[Rank, tuple[int, Chain]] = {target: (0, None)}
         for distance in range(distances[target], 0, -1):
             nearer: dict[Rank, tuple[int, Chain]] = {}
-            for here, (cost, onward) in sorted(level.items()):
-                for link in entering[here]:
+            for rank, (cost, onward) in sorted(level.items()):
+                for link in entering[rank]:
                     if distances[link[0]] == distance - 1:
                         whole = cost + (loads[self.machine(*link)] + 1) ** 2
                         if link[0] not in nearer or whole < nearer[link[0]][0]:
@@ -166,11 +166,11 @@ class TreePaths(ExchangeTable):
 
     def _path(self, origin: Rank, target: Rank) -> LinkPath:
         """Return the path from the target backwards, over the lowest port that leads closer to the origin."""
-        distances, here = self.distances[origin], target
+        distances, rank = self.distances[origin], target
         path: list[tuple[Rank, Port]] = []
-        while here != origin:
-            path.append(next(link for link in self.entering[here] if distances[link[0]] < distances[here]))
-            here = path[-1][0]
+        while rank != origin:
+            path.append(next(link for link in self.entering[rank] if distances[link[0]] < distances[rank]))
+            rank = path[-1][0]
         return tuple(reversed(path))
 
 
@@ -232,15 +232,15 @@ class Exchange(TableCollective):
     def table(self) -> ExchangeTable:
         """The shortest of several tables, tried until one meets the lower bound."""
         topology = self.topology
-        found: ExchangeTable | None = None
+        shortest: ExchangeTable | None = None
         for translated, paths in product((True, False), self.tables):
             if translated and not isinstance(topology, CayleyTopology):
                 continue
-            if found is None or (self.all_hops <= FEW_HOPS and found.steps > self.least_steps):
+            if shortest is None or (self.all_hops <= FEW_HOPS and shortest.steps > self.least_steps):
                 other = paths(topology, self.copies, self.most_per_step, translated=translated)
-                found = other if found is None or other.steps < found.steps else found
-        assert found is not None
-        return found
+                shortest = other if shortest is None or other.steps < shortest.steps else shortest
+        assert shortest is not None
+        return shortest
 
     @cached_property
     def translated(self) -> bool:

@@ -54,15 +54,15 @@ def last_hops(topology: Topology, receiver: Rank) -> list[LastHops]:
     for port, neighbour in topology.adjacent(receiver):
         distances[neighbour], masks[neighbour] = 1, 1 << port
         level.append(neighbour)
-    found: list[LastHops] = []
+    by_phase: list[LastHops] = []
     while level:
         classes: dict[int, list[Rank]] = {}
         for rank in sorted(level):
             if not topology.is_switch(rank):
                 classes.setdefault(masks[rank], []).append(rank)
-        found.append(dict(sorted(classes.items())))
+        by_phase.append(dict(sorted(classes.items())))
         level = _next_level(topology, level, distances, masks)
-    return found
+    return by_phase
 
 
 def _next_level(topology: Topology, level: Sequence[Rank], distances: list[int], masks: list[int]) -> list[Rank]:

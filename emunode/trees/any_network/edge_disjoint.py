@@ -189,10 +189,10 @@ class MovableTree:
 
     def below(self, rank: Rank) -> list[Rank]:
         """Return a rank and all ranks below it."""
-        found = [rank]
-        for each in found:
-            found += self._children[each]
-        return found
+        ranks = [rank]
+        for each in ranks:
+            ranks += self._children[each]
+        return ranks
 
     def move(self, below: Sequence[Rank], parent: Rank) -> None:
         """Give a rank, the first of those `below`, a parent outside its subtree."""

@@ -46,18 +46,18 @@ def independent_trees(adjacency: Adjacency) -> tuple[Parents, ...] | CutNode:
 
 def two_trees(adjacency: Adjacency) -> tuple[Parents, ...] | CutNode:
     """Return the lowest two trees over several st-numberings, from rank 0 to each of its neighbours."""
-    found: list[Sequence[Parents]] = []
+    pairs: list[Sequence[Parents]] = []
     links = sum(map(len, adjacency)) // 2
     upwards = [list(neighbours) for neighbours in adjacency]
     downwards = [neighbours[::-1] for neighbours in upwards]
     for attempt, (order, last) in enumerate(product((upwards, downwards), adjacency[0])):
-        if found and attempt * links > TRIED_LINKS:
+        if pairs and attempt * links > TRIED_LINKS:
             break
         numbered = st_order(order, last)
         if isinstance(numbered, CutNode):
             return numbered
-        found.append(tuple(_trees_of_order(adjacency, numbered)))
-    return shallowest_first(min(found, key=_heights))
+        pairs.append(tuple(_trees_of_order(adjacency, numbered)))
+    return shallowest_first(min(pairs, key=_heights))
 
 
 def _heights(trees: Iterable[Parents]) -> list[int]:
@@ -70,8 +70,8 @@ def st_order(neighbours: Sequence[Sequence[Rank]], last: Rank) -> list[Rank] | C
 
     Every other rank has neighbours before and after it.
     """
-    found = _low_points(neighbours, last)
-    return found if isinstance(found, CutNode) else _ordered(*found, last)
+    visited = _low_points(neighbours, last)
+    return visited if isinstance(visited, CutNode) else _ordered(*visited, last)
 
 
 ByRank = dict[Rank, Rank]
@@ -89,26 +89,26 @@ def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[
     visited, stack = [first], [first]
     # The low point of a rank: the one visited first among those that it and the ranks below it are linked to.
     while stack:
-        here = stack[-1]
-        for rank in todo[here]:
+        top = stack[-1]
+        for rank in todo[top]:
             if rank not in number:
-                number[rank], parent[rank], low[rank] = len(visited), here, here
+                number[rank], parent[rank], low[rank] = len(visited), top, top
                 todo[rank] = iter(neighbours[rank])
                 visited.append(rank)
                 stack.append(rank)
                 break
-            if rank != parent[here] and number[rank] < number[low[here]]:
-                low[here] = rank
+            if rank != parent[top] and number[rank] < number[low[top]]:
+                low[top] = rank
         else:
             stack.pop()
-            above = parent[here]
+            above = parent[top]
             if above == NO_PARENT:
                 break
-            if here != last and number[low[here]] >= number[above]:
-                # No rank that was visited below `here` has a link past `above`.
+            if top != last and number[low[top]] >= number[above]:
+                # No rank that was visited below `top` has a link past `above`.
                 return CutNode(above)
-            if number[low[here]] < number[low[above]]:
-                low[above] = low[here]
+            if number[low[top]] < number[low[above]]:
+                low[above] = low[top]
     return visited, parent, low
 
 
@@ -183,14 +183,14 @@ def three_trees(adjacency: Adjacency) -> tuple[Parents, ...] | None:
     links = sum(map(len, adjacency)) // 2
     if min(map(len, adjacency)) < 3 or len(adjacency) * links > EAR_WORK:
         return None
-    found: list[Sequence[Parents]] = []
+    triples: list[Sequence[Parents]] = []
     for attempt, (sign, (last, final)) in enumerate(product((1, -1), permutations(adjacency[0], 2))):
         if attempt and attempt * len(adjacency) * links > TRIED_WORK:
             break
         ears = Ears(adjacency, last, final, sign)
         if ears.complete():
-            found.append(tuple(ears.trees()))
-    return shallowest_first(min(found, key=_heights)) if found else None
+            triples.append(tuple(ears.trees()))
+    return shallowest_first(min(triples, key=_heights)) if triples else None
 
 
 class Ears:
