@@ -24,6 +24,7 @@ from coordinator.reports.run_report import write_report
 from coordinator.results.claims import Judged, Judgement, Verdict
 from coordinator.results.conclude import Conclusion
 from coordinator.scenario.networks import stored_scenario
+from coordinator.scenario.schedule_text import readable_copies
 from emunode.errors import RunError
 from emunode.logging import log, logging_to
 
@@ -153,6 +154,8 @@ class DirectorySink(Sink[RunResult]):
             data = annex_function("store contributions")(folder, numbers, count)
             scenario = scenario.model_copy(update={"data": data})
         self.directory.write_text("scenario.toml", stored_scenario(scenario, plan.topology, folder))
+        for name, text in readable_copies(dict(scenario)).items():
+            self.directory.write_text(name, text)
 
     def journal(self, observe: Observe | None) -> Journal:
         """Return a journal that is written to the folder."""

@@ -41,7 +41,7 @@ from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.result_array import ResultArray
 from coordinator.history.run_directory import CONTRIBUTIONS
-from coordinator.history.stored.reading import exists, read_json
+from coordinator.history.stored.reading import exists, read_bytes, read_json
 from coordinator.history.stored_run import Summary, read_summary, unknown_keys, why_unproven
 from coordinator.history.timetable import PredictionInputs, Timetable, make_timetable
 from coordinator.planning.placements.base import place
@@ -58,6 +58,7 @@ from coordinator.scenario.networks import NETWORK, PREFIX
 from coordinator.scenario.plugins import FOLDER as PLUGINS
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import command_of, is_allowed
+from coordinator.scenario.schedule_text import readable_copies
 from coordinator.theory.batch.derived import derived_claims
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import results_of
@@ -195,7 +196,11 @@ def _verify(path: Path, verification: Verification) -> None:
         verification.findings.append(
             f"journal.parquet: {conclusion.metrics['illegal_hops']} hops that the model, the network or the faults rule out"
         )
-    check_rest(path, compared_files(run), verification)
+    copies = readable_copies(dict(plan.scenario))
+    for name, text in copies.items():
+        if (path / name).exists() and read_bytes(path / name, len(text.encode()) + 1, follow=False) != text.encode():
+            verification.findings.append(f"{name}: differs from the scenario")
+    check_rest(path, {*compared_files(run), *copies}, verification)
 
 
 def _first_in(replayed: Replay | None, plan: Plan) -> str:

@@ -1,5 +1,6 @@
 """The keys `schedule` and `trees` of a scenario: a text, or the path of a file that an annex reads."""
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,6 +13,15 @@ READ: Final = ("schedule", "trees")
 def is_text(value: str) -> bool:
     """Return whether the value of such a key is the text itself, as in the scenario of a stored run."""
     return value.startswith("{")
+
+
+def readable_copies(values: Mapping[str, object]) -> dict[str, str]:
+    """Return the files whose text a scenario keeps as one long line, by the names of their copies beside it."""
+    text = values.get("trees")
+    if not isinstance(text, str):
+        return {}
+    record = json.loads(text)
+    return {f"trees{'.csv' if record['file'].endswith('.csv') else '.py'}": record["text"]}
 
 
 def with_schedule(values: Mapping[str, object]) -> dict[str, object]:

@@ -91,7 +91,7 @@ def show_gallery(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = gallery.wall(chosen_groups(app))
 
 
-def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001  # the arguments of the event
+def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # the arguments of the event
     """Sphinx takes the navigation from tables of contents; the index page has plain links, as every viewer shows these."""
     if page == root_doc:
         lessons = [entry for entry in gallery.entries(chosen_groups(app)) if entry.lesson]

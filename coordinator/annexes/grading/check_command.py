@@ -249,7 +249,7 @@ def _show_marks(subject: GradedPart) -> None:
     render.show_table(("requirement", "verdict", "points", "cases", "meaning"), rows)
     texts: dict[str, list[str]] = {}
     for mark in subject.marks:
-        for text in (*mark.findings, *mark.notes, *([mark.stopped] if mark.stopped else [])):
+        for text in mark.remarks:
             texts.setdefault(text, []).append(mark.requirement)
     # A reason that holds for several requirements is printed once.
     for text, requirements in texts.items():

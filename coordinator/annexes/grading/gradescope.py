@@ -32,10 +32,9 @@ def results(grade: Grade, seconds: float) -> dict[str, Any]:
 def _test(subject: GradedPart, mark: Mark) -> dict[str, Any]:
     where = [f"on {', '.join(subject.networks)}"] if subject.networks else []
     cases = [f"{mark.counted} cases"] if mark.cases else []
-    notes = [*mark.notes, *([mark.stopped] if mark.stopped else [])]
     test: dict[str, Any] = {
         "name": f"{subject.kind} {subject.name}: {mark.requirement}",
-        "output": "\n".join([mark.meaning, *where, *cases, *mark.findings, *notes]),
+        "output": "\n".join([mark.meaning, *where, *cases, *mark.remarks]),
     }
     if mark.required:
         test |= {"score": mark.points, "max_score": POINTS}

@@ -32,6 +32,8 @@ class Mark:
     passed: int = 0
     findings: list[str] = field(default_factory=list)
     """The first problems, each with the node and the reason."""
+    left_out: int = 0
+    """Further problems that are not listed."""
     notes: list[str] = field(default_factory=list)
     required: bool = True
     whole: bool = False
@@ -47,7 +49,9 @@ class Mark:
         self.cases += 1
         self.passed += not found
         new = [problem for problem in found if problem not in self.findings]
-        self.findings += new[: max(0, SHOWN_FINDINGS - len(self.findings))]
+        kept = new[: max(0, SHOWN_FINDINGS - len(self.findings))]
+        self.findings += kept
+        self.left_out += len(new) - len(kept)
         return not found
 
     def miss(self, finding: str) -> None:
@@ -77,6 +81,12 @@ class Mark:
         run = f" ({self.cases - self.not_run} run)" if self.not_run else ""
         return f"{self.passed} of {self.cases}{run}" if self.cases else ""
 
+    @property
+    def remarks(self) -> list[str]:
+        """The problems that are listed, how many more there are, and the notes."""
+        more = [f"and {self.left_out:,} more"] if self.left_out else []
+        return [*self.findings, *more, *self.notes, *([self.stopped] if self.stopped else [])]
+
     def record(self) -> dict[str, object]:
         """Return the mark as plain values."""
         return {
@@ -89,6 +99,7 @@ class Mark:
             "points": self.points,
             "of": POINTS if self.required else 0,
             "findings": self.findings,
+            "left_out": self.left_out,
             "notes": [*self.notes, *([self.stopped] if self.stopped else [])],
         }
 

@@ -7,7 +7,7 @@ import linecache
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from operator import index
 from types import ModuleType
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 # The built-in algorithms and networks: a submission must not clash with them.
 import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.locality import CallWatch
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, ScheduledSend, Segment, Step
@@ -151,7 +152,7 @@ class SubmissionSession:
                 self._at = rank
                 late += self._plan(rank, rule.start(), 1)
             self._at = None
-            claims = [] if watch else entry.claims()
+            claims = [] if watch else own_claims(entry)
         return {
             **{name: _whole(name, getattr(entry, name)) for name in WHOLE_NUMBERS},
             "ack_bytes": _whole("ack_bytes", entry.traits.ack_bytes),
@@ -251,3 +252,17 @@ def _plain(segment: Segment) -> list[JsonValue]:
         return [index(origin), index(target), index(tree), index(number), memoryview(payload).hex()]
     except (TypeError, ValueError):
         raise TypeError(f"a segment is (origin, target, tree, number, payload), not {segment!r:.100}") from None
+
+
+def own_claims(algorithm: Algorithm) -> list[Claim]:
+    """Return the claims that an algorithm adds to those of its base class, if it adds any; else all.
+
+    Inherited claims hold by construction, and would hide among them one that is false.
+    """
+    claims = algorithm.claims()
+    base: Any = next(each for each in type(algorithm).__mro__ if each.__module__.startswith("emunode."))
+    inherited: list[Claim] = []
+    if not getattr(base.claims, "__isabstractmethod__", False):
+        with suppress(Exception):  # the base may count on what a subclass replaces
+            inherited = base.claims(algorithm)
+    return [claim for claim in claims if claim not in inherited] or claims

@@ -43,7 +43,12 @@ def with_trees_file(values: Mapping[str, object], named: str) -> dict[str, objec
         raise ScenarioError("algorithm", values["algorithm"], f"{path.name} takes its place; leave it out")
     topology = network_of_values(values)
     if topology is None:
-        raise ScenarioError("topology", None, "trees are trees of a network: give --topology NET")
+        raise ScenarioError(
+            "topology",
+            None,
+            "--trees has the trees of one network: name it, as in run star:4 broadcast --trees FILE; a sweep over networks "
+            "takes an algorithm of --plugin FILE",
+        )
     trees = read_trees(path, topology)
     found = {**values, TREES: trees.json, "algorithm": TREES}
     if str(values.get("collective", "")).lower() not in ROOTLESS and values.get("source") is None:

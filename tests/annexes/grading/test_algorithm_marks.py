@@ -11,7 +11,11 @@ from coordinator.annexes.grading.answers import Opened
 from coordinator.annexes.grading.marks import MarkVerdict
 from coordinator.annexes.grading.refereed_run import JUDGED, RefereedRun
 from coordinator.annexes.grading.scaffold import algorithm_text
-from emunode.algorithms.registry import algorithms
+from coordinator.annexes.grading.session import own_claims
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.registry import algorithms, find_algorithm
 from emunode.model import Collective, PortModel
 from emunode.topologies.registry import parse_topology
 from tests.annexes.grading.submissions import findings, flood, graded, receive
@@ -213,3 +217,20 @@ def test_the_bound_of_a_grade_is_that_of_every_algorithm(network: str, ports: Po
                 bounds.append(found[0])
                 assert "of every algorithm" in found[1] or " for packets of " in found[1]
         assert max(bounds) <= min(steps, default=0), collective
+
+
+def test_inherited_claims_do_not_dilute_an_own_one() -> None:
+    spec = make_plan(make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood"})).spec
+    topology = parse_topology("star:3")
+    flooding = find_algorithm(topology, spec)
+    own = Claim("steps", 9, "==", "me")
+
+    class Mine(flooding):  # type: ignore[misc, valid-type]
+        def claims(self) -> list[Claim]:
+            return [*super().claims(), own]
+
+    inherited = flooding(topology, spec)
+    assert len(inherited.claims()) > 1
+    assert own_claims(inherited) == inherited.claims()
+    Mine.__module__ = "mine"
+    assert own_claims(Mine(topology, spec)) == [own]

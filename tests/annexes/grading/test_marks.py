@@ -12,6 +12,13 @@ def test_findings_are_one_line_of_printable_text() -> None:
     assert len(mark.findings[0]) < 320
 
 
+def test_findings_that_are_not_listed_are_counted() -> None:
+    mark = Mark("claims", "")
+    for number in range(84):
+        mark.add([f"case {number}"])
+    assert (len(mark.findings), mark.remarks[-1]) == (5, "and 79 more")
+
+
 @pytest.mark.parametrize(
     ("mark", "verdict", "points"),
     [

@@ -131,7 +131,10 @@ def test_wrong_csv_is_named(text: str, reason: str, empty_folder: Path, call: Ca
             "--topology star:3 --trees mine.py --algorithm edt",
             "invalid algorithm 'edt': mine.py takes its place; leave it out",
         ),
-        ("--trees mine.py", "topology: trees are trees of a network: give --topology NET"),
+        (
+            "--trees mine.py",
+            "topology: --trees has the trees of one network: name it, as in run star:4 broadcast --trees FILE",
+        ),
         ("--topology star:3 --trees none.py", "it cannot be read: No such file"),
         ("--topology star:3 --trees .", "it cannot be read"),
     ],
@@ -183,9 +186,12 @@ def test_a_stored_run_has_the_file_and_repeats_it(mine: Path, call: Call) -> Non
     mine.unlink()
     kept = json.loads(tomllib.loads(Path("one/scenario.toml").read_text())["trees"])
     assert (kept["file"], kept["text"], kept["sha256"]) == ("mine.py", MINE, digest(MINE))
+    assert Path("one/trees.py").read_text() == MINE
     for command in ("verify one", "report one", "compare one one"):
         assert call(command).status == 0, command
     again = call("run one/scenario.toml --json --out two").data
+    Path("two/trees.py").write_text("other")
+    assert "trees.py: differs from the scenario" in call("verify two").out
     assert again["journal_hash"] == first["journal_hash"]
     assert call("run --from one@1 --json --out three").data["verdict"] == "holds"
     Path("one/scenario.toml").write_text(
