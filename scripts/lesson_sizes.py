@@ -16,7 +16,7 @@ from coordinator.annexes.lesson.branches import lesson_of
 from coordinator.annexes.lesson.page import MOST_BYTES, render
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.planning.plan import make_plan
 from coordinator.reports.data import read_run
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import ALGORITHMS
@@ -54,14 +54,16 @@ def rows_of(family: str) -> Iterator[Named]:
             yield Named(str(collective), entry.name)
 
 
-def plan_of(network: str, row: Named) -> Plan:
-    """Return the plan of a run with the fewest options that the algorithm accepts."""
+def values_of(network: str, row: Named) -> dict[str, str]:
+    """Return the values of a scenario with the fewest options that the algorithm accepts."""
     values = {"topology": network, "collective": row.collective, "algorithm": row.algorithm, "driver": "memory"}
     for options in OPTIONS:
         try:
-            return make_plan(make_scenario(values | options))
+            make_plan(make_scenario(values | options))
         except ScenarioError as error:
             refusal = error
+        else:
+            return values | options
     raise refusal
 
 
@@ -69,7 +71,7 @@ def measured(network: str, row: Named) -> str:
     """Return the size of a lesson in kB, or why there is none."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run"
-        run(plan_of(network, row), DirectorySink(path, draw=False))
+        run(make_plan(make_scenario(values_of(network, row))), DirectorySink(path, draw=False))
         data = read_run(path)
         try:
             size = len(render(data, lesson_of(data)).encode())

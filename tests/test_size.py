@@ -27,7 +27,7 @@ LIMITS: Final = {
     "annexes": 174_544,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
     # Rows of new annexes, losses by structure as a second oracle, an example of every public name, titles, search, records.
     "tests": 358_489,
-    "scripts": 42_268,  # the site begins with the README
+    "scripts": 42_276,  # the site begins with the README
     "modules of the core": 490,
     "late imports": 30,
     "longest function of the command line": 40,
@@ -35,7 +35,7 @@ LIMITS: Final = {
     "hooks of Feature": 16,
     "fields of Scenario": 48,
     "annex lesson": 1_602,
-    "tests of the annex lesson": 2_722,
+    "tests of the annex lesson": 2_802,
 }
 """The most of each; annexes that 0.3.0 does not have, and their tests, have rows of their own.
 
