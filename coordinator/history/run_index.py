@@ -1,8 +1,8 @@
 """The runs of a folder, and `index.html`, the page that lists them.
 
 A run is a folder `NAME/TIME-SEED` or `NAME` whose summary can be read; anything else is skipped. The page follows from
-the files of the runs alone. The page also holds its entries as data, so that an update reads only the summaries that
-changed: 2,000 runs take 0.1 s instead of 0.35 s, 20 runs 3 ms.
+the files of the runs alone. The page also holds its entries as data, so that an update reads only the runs whose
+summaries changed.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.history.run_directory import RUNS
-from coordinator.history.stored.reading import RefusedError, read_bytes, read_json
+from coordinator.history.stored.reading import RefusedError, read_bytes, read_json, read_toml
 from coordinator.history.stored.records import Items, read_record
 from coordinator.history.stored.version import is_readable, minor_version, version_of
 from coordinator.history.stored.writing import replace_file
@@ -79,6 +79,8 @@ class RunEntry:
     seed: int
     redundancy: int | None
     segments: int | None
+    options: dict[str, str | int | float | bool]
+    """The short values of its scenario.toml; empty if that file cannot be read."""
     steps: int | None
     packets: int | None
     delivered: int | None
@@ -181,10 +183,20 @@ def _entry(root: Path, path: str, known: Mapping[str, RunEntry]) -> RunEntry | N
         fault_count=len(faults),
         seed=counts.pop("seed") or 0,
         **counts,
+        options=_options(root / path / "scenario.toml"),
         has_picture=(root / path / THUMBNAIL).is_file(),
         version=version,
         modified=status.st_mtime_ns,
     )
+
+
+def _options(file: Path) -> dict[str, str | int | float | bool]:
+    try:
+        values = read_toml(file, follow=False)
+    except (OSError, ValueError):
+        return {}
+    short = (str, int, float, bool)
+    return {key: value for key, value in values.items() if type(value) in short and len(str(value)) <= LONGEST_TEXT}
 
 
 def _text(value: object) -> str:

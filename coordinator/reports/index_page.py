@@ -67,7 +67,7 @@ def _record(entry: RunEntry) -> dict[str, object]:
                 None,
                 (
                     entry.driver,
-                    describe({**asdict(entry), "algorithm": " "}).lstrip(" ,"),
+                    describe({**asdict(entry), **entry.options, "algorithm": " "}).lstrip(" ,"),
                 ),
             )
         ),

@@ -19,7 +19,8 @@ from coordinator.history.run_index import INDEX, RunEntry, index_folder, read_ru
 from coordinator.reports.index_page import MOST_SHOWN, index_page
 from emunode import __version__
 from emunode.errors import RunError
-from tests.helpers.command_line import ROOT, SECONDS
+from tests.helpers.command_line import ROOT, SECONDS, fields
+from tests.helpers.support import run_scenario
 
 SUMMARY = {
     "version": __version__, "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "driver": "memory",
@@ -132,6 +133,16 @@ def test_old_runs_are_counted(tmp_path: Path) -> None:
     assert "2 older: " in page
 
 
+def test_the_page_says_what_differs_from_defaults(tmp_path: Path) -> None:
+    scenario = "star:3 broadcast edt redundancy=2 reliable=True packet_limit=100 startup=5ms"
+    run_scenario(tmp_path / "one", **fields(scenario))
+    (entry,) = read_runs(tmp_path)
+    assert "memory, over 2 trees, start-up 5ms, packets of at most 100 bytes, reliable links" in index_page([entry])
+    (tmp_path / "one" / "scenario.toml").write_text("not TOML")
+    (damaged,) = read_runs(tmp_path)
+    assert damaged.options == {}
+
+
 @given(text=st.text(max_size=30), path=st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1))
 def test_no_text_becomes_markup(text: str, path: str) -> None:
     words = dict.fromkeys(run_index.WORDS, text + '</script><img src="x"><script>')
@@ -144,6 +155,7 @@ def test_no_text_becomes_markup(text: str, path: str) -> None:
         seed=1,
         redundancy=None,
         segments=None,
+        options={"startup": words["driver"], "reliable": True},
         steps=None,
         packets=None,
         delivered=3,
