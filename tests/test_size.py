@@ -26,8 +26,8 @@ LIMITS: Final = {
     "core": 350_256,
     "annexes": 174_544,  # the checkers of archives, that were in the documentation, are in the wheel; trees of a file
     # Rows of new annexes, losses by structure as a second oracle, an example of every public name, titles, search, records.
-    "tests": 358_554,
-    "scripts": 42_276,  # the site begins with the README
+    "tests": 358_555,
+    "scripts": 42_278,  # the site begins with the README
     "modules of the core": 490,
     "late imports": 30,
     "longest function of the command line": 40,

@@ -142,7 +142,7 @@ def _run(requested: argparse.Namespace, sections: dict[str, Section]) -> int:
     )
     target = DOCUMENT if requested.docs else requested.json
     document = read_document(target) if target else {"sections": {}}
-    print(HEADER)
+    print(HEADER, flush=True)
     met = True
     for name in requested.sections or [name for name, section in sections.items() if not section.optional]:
         measured = measure(sections[name], options)

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -290,14 +291,13 @@ sys.exit(main())
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
     line = arguments(f"idle --turns 1000 --json {tmp_path / 'figures.json'}")
-    bench = Running(tmp_path, [sys.executable, "-c", BENCH, *line])
-    bench.wait_for(lambda: bench.out, "output")
     children: list[psutil.Process] = []
-    while not children:  # it starts processes all the time
-        children = psutil.Process(bench.process.pid).children(recursive=True)
-    bench.process.send_signal(number)
-    ended = bench.end()
-    bench.close()
+    with closing(Running(tmp_path, [sys.executable, "-c", BENCH, *line])) as bench:
+        bench.wait_for(lambda: bench.out, "output")
+        while not children:  # it starts processes all the time
+            children = psutil.Process(bench.process.pid).children(recursive=True)
+        bench.process.send_signal(number)
+        ended = bench.end()
     assert (ended.status, ended.err.strip()) == (130, "scripts/bench: interrupted")
     wait_until(lambda: all(map(is_gone, children)), "the end of all processes")
 
