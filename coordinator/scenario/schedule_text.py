@@ -20,8 +20,13 @@ def readable_copies(values: Mapping[str, object]) -> dict[str, str]:
     text = values.get("trees")
     if not isinstance(text, str):
         return {}
-    record = json.loads(text)
-    return {f"trees{'.csv' if record['file'].endswith('.csv') else '.py'}": record["text"]}
+    try:
+        record = json.loads(text)
+        name, copied = str(record["file"]), str(record["text"])
+        copied.encode()
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return {}  # of a forged scenario, which is refused elsewhere
+    return {f"trees{'.csv' if name.endswith('.csv') else '.py'}": copied}
 
 
 def with_schedule(values: Mapping[str, object]) -> dict[str, object]:
