@@ -382,7 +382,7 @@ class Campaign(Judged):
 
     @property
     def engines(self) -> str:
-        """What was computed exactly, and how many trials were repeated with messages."""
+        """The rows that were computed exactly and the trials repeated with messages, in a sentence."""
         exact = [row for row in self.rows if row["engine"] == "exact"]
         if not exact:
             return "messages"

@@ -121,7 +121,7 @@ class BaseNetwork:
         """Return figures of fault tolerance by name, each with its closed form.
 
         A name is such as `"extra_connectivity:4"`. Without names, all are returned. `work` limits each figure, in units
-        of about a microsecond. By default the limit is that of `coordinator graph`. A figure that is not computed says
+        of about a microsecond. The default is the limit of `coordinator graph`. A figure that is not computed says
         why. Raises ScenarioError (field `figure` or `work`).
         """
         evaluate = annex_function("figures of a network")

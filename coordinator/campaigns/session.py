@@ -21,8 +21,9 @@ from coordinator.networks.base import Progress
 
 BAR: Final = 20
 EXACT_PER_MESSAGES: Final = 50
-"""Trials that are computed exactly in the time of one with messages, about; a trial over TCP takes that of ten."""
+"""About how many trials are computed exactly in the time of one trial with messages."""
 MESSAGES_PER_SOCKET: Final = 10
+"""About how many trials with messages take the time of one trial over TCP."""
 
 
 def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress) -> CampaignSession:

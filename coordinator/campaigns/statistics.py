@@ -152,8 +152,8 @@ def _end(bets: Sequence[_Bet], level: float, *, above: bool) -> float:
 def _is_excluded(bets: Sequence[_Bet], mean: float, level: float, *, above: bool) -> bool:
     """Return whether a gambler excludes a mean.
 
-    He bets that the true mean is above it, or below it, and excludes it if he multiplies the capital by 2 / `level`
-    after any group.
+    The bet is that the true mean is above it, or below it. The mean is excluded if, after any
+    group, the capital has grown by a factor of 2 / `level`.
     """
     log_capital, bound = 0.0, log(2 / level)
     for values, counts, bet in bets:

@@ -91,7 +91,7 @@ class RunCommand:
         with single_threaded_imports():
             from coordinator.cli.execute import run_plan  # noqa: PLC0415  # and it takes half of the time of a run
 
-        # A browser would be in the network of this process, which need not be the one of the page.
+        # The page is in the network that the process had first; a browser started now could not reach it after a move.
         opens = not page.no_open and sys.stderr.isatty() and not needs_own_network(plan)
         return run_plan(plan, output, None if listener is None else (listener, timeout, opens), metrics, origin)
 

@@ -75,7 +75,7 @@ class Evidence(NamedTuple):
     unserved: Sequence[Rank] = ()
     """The healthy ranks that miss a message due to them, of the last run of the collective."""
     explained: bool = True
-    """Whether features are to find reasons. That takes longer than to count."""
+    """Whether features explain losses, which takes longer than counting them."""
 
 
 class Findings(NamedTuple):
@@ -88,7 +88,7 @@ class Findings(NamedTuple):
     A value is plain, or a function that returns one when the summary is made.
     """
     replaced: bool = False
-    """Whether the deliveries of `repetition` replace those of the first run, or a single node is left."""
+    """Whether the deliveries of the first run no longer count: `repetition` replaces them, or a single node is left."""
     repetition: Repetition | None = None
 
 
@@ -400,7 +400,7 @@ class ResolvedRun:
         return self.algorithm.claims_with_known_faults(self.states) if self.known_faults else []
 
     def count_broken(self) -> tuple[int, int]:
-        """Count the nodes and links that lose, delay or repeat packets, and those that alter packets.
+        """Count the nodes and links that harm packets: (that lose, delay or repeat them, that alter them).
 
         A faulty node counts once, its links included. A link counts once for both directions.
         """

@@ -47,7 +47,7 @@ BATCH_BYTES: Final = 2**20
 LEAST_MEASURE_SECONDS: Final = 0.2
 """Shortest time between two measurements; and they take at most a third of the time of a processor."""
 LEAVE_SECONDS: Final = 5.0
-"""How long a page may be away, to be loaded again, until nobody watches any more."""
+"""Seconds that a page has to come back, as when it is loaded again, before its watcher counts as gone."""
 FLUSH_SECONDS: Final = 3.0
 """How long the end of a run waits for watchers to take the remaining frames."""
 TYPES: Final = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript"}
@@ -68,7 +68,7 @@ class WatchedRun:
     branch_step: Step | None = None
     """The last step that a branch shares with the run before."""
     again: bool = False
-    """Whether it is the first run again."""
+    """Whether Start again made it: the first run without the faults of the page."""
     result: dict[str, Any] | None = None
     """How the run ended."""
 
@@ -104,7 +104,7 @@ class Server:
         """The last step that the metrics count."""
         self._claims: dict[str, Any] = self._prediction.beside(self._metrics)
         self._finished = False
-        """Whether no other run follows."""
+        """Whether the last run has ended and no branch may follow."""
         self._allowed, self._allowed_since = float(MOST_REQUESTS_PER_SECOND), 0.0
 
     @property
@@ -128,7 +128,7 @@ class Server:
 
     @property
     def is_watched(self) -> bool:
-        """Whether a page is open, or was open a moment ago; for any thread."""
+        """Whether a page is open, or was in the last LEAVE_SECONDS. Any thread may ask."""
         return self._watchers > 0 or time.monotonic() - self._left < LEAVE_SECONDS
 
     def finish(self) -> None:

@@ -126,13 +126,13 @@ class WatchState:
 
     @property
     def again(self) -> bool:
-        """Whether the branch is the first run again, without the faults that pages have added."""
+        """Whether the next run is the first one once more, without the faults that pages have added."""
         with self._lock:
             return self._again
 
     @property
     def closed(self) -> bool:
-        """Whether a page wants no other run."""
+        """Whether a page has asked to close."""
         with self._lock:
             return self._closed
 

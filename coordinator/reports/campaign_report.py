@@ -303,7 +303,7 @@ TABLE_ONLY = (
 
 
 NAMES = {"again": "rerun"}
-"""Names of columns on the page, where the one of the file is short."""
+"""Headings on the page for columns whose name in the file is too short."""
 MEANINGS = {
     "again": "trials that were computed exactly, and run with messages as a check.",
     "promised": "1 where the algorithm claims to tolerate that many faults.",

@@ -255,9 +255,9 @@ def _plain(segment: Segment) -> list[JsonValue]:
 
 
 def own_claims(algorithm: Algorithm) -> list[Claim]:
-    """Return the claims that an algorithm adds to those of its base class, if it adds any; else all.
+    """Return the claims that an algorithm adds to its base class, or all claims if it adds none.
 
-    Inherited claims hold by construction, and would hide among them one that is false.
+    Inherited claims hold by construction. Counted together, they would hide a false claim of the author.
     """
     claims = algorithm.claims()
     base: Any = next(each for each in type(algorithm).__mro__ if each.__module__.startswith("emunode."))

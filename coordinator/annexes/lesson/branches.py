@@ -71,7 +71,7 @@ class Lesson:
 
 
 def lesson_of(data: RunData, progress: Progress | None = None) -> Lesson:
-    """Run every branch of a stored run; `progress` is told how many are done.
+    """Run every branch of a stored run, and report the number of finished ones to `progress`.
 
     ScenarioError (field `run`) if the run cannot be repeated, has times or altered payloads, or has too many branches.
     """

@@ -75,7 +75,7 @@ class _Engine(TimedMemoryEngine):
         self.entangled: set[int] = set()
         """The times when an act changed what another rank holds, or what all share."""
         self.watches = False
-        """Whether every act is searched for such changes. That takes most of the time of a run."""
+        """Whether to look for such changes after every act, which takes most of the time of a run."""
 
     def in_order(self, now: int, ranks: set[Rank]) -> Sequence[Rank]:
         """Return the ranks of a time in the order that is asked for."""

@@ -76,7 +76,7 @@ def translated(doing: str) -> Iterator[None]:
 def why_unreachable(text: str) -> str:
     """Return the remedy for an engine that does not answer.
 
-    `text` is that of the SDK's exception.
+    `text` is the message of the SDK's exception.
     """
     if "PermissionError" in text or "Permission denied" in text:
         return "this user has no rights on the Docker engine's socket; join the group docker, or use sudo"
@@ -88,7 +88,7 @@ def why_unreachable(text: str) -> str:
 def connect(seconds: float = CALL_SECONDS, engine: str | None = None) -> Client:
     """Return a client of an engine.
 
-    By default it is the one that DOCKER_HOST names, and else the local one. Raises RunError if it does not answer.
+    The default is the engine of DOCKER_HOST, or the local engine without that variable. RunError if it does not answer.
     """
     with translated("reach the Docker engine"):
         settings = docker.utils.kwargs_from_env(
