@@ -62,7 +62,9 @@ def read_order(path: Path) -> tuple[Scenario, EventOrder]:
         values = read_json(path)
         require_version(read_record(dict[str, Any], values), FIELD, path)
         file = read_record(OrderFile, values)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ScenarioError(FIELD, str(path), f"it cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise ScenarioError(
             FIELD, str(path), f"it is no order that `certify --every-order` has written: {error}"
         ) from None

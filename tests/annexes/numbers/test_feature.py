@@ -170,7 +170,7 @@ def test_contradictions_are_refused(more: dict[str, object], message: str) -> No
     (np.zeros((3, 4)), "shape .24, elements., one row for each node, not 3x4"),
     (np.zeros(24), "not 24"),
     (np.zeros((24, 4), np.int64), "an array of floats, not of int64"),
-    (np.array([[None]] * 24, object), "no array of numbers"),
+    (np.array([[None]] * 24, object), "not an array of numbers"),
 ])  # fmt: skip
 def test_files_with_other_arrays_are_refused(array: np.ndarray, message: str, tmp_path: Path) -> None:
     np.save(tmp_path / "data.npy", array)

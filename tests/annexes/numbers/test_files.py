@@ -51,7 +51,7 @@ def test_files_of_another_length_are_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for content in (whole[:-1], whole + b"\0", whole[:20], b"\x93NUMPY\x09\x00", b""):
         path.write_bytes(content)
-        with pytest.raises(ScenarioError, match="no array of numbers"):
+        with pytest.raises(ScenarioError, match="not an array of numbers"):
             read_contributions(str(path), NumberType.FLOAT32, 6)
 
 
@@ -133,7 +133,7 @@ def test_held_arrays_are_copies_and_old_ones_are_dropped(monkeypatch: pytest.Mon
     monkeypatch.setattr(number_files, "MOST_HELD_BYTES", 64)
     newest = hold_contributions(np.ones((2, 3)))
     assert len(read_contributions(newest, NumberType.FLOAT64, 2)) == 48
-    with pytest.raises(ScenarioError, match="does not hold, or no longer"):
+    with pytest.raises(ScenarioError, match="does not hold the array, or holds it no longer"):
         read_contributions(name, NumberType.FLOAT64, 2)
 
 

@@ -144,7 +144,10 @@ class TestWithAxe:
             assert violations(browser, axe) == []
         browser.click("#end")
         browser.wait_until("document.getElementById('result').textContent")
+        assert violations(browser, axe) == []
+        browser.click("#close")
         command.end()
+        browser.open("about:blank")  # the browser goes on with other tests
 
 
 # --- colours ---------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ LABEL = re.compile(r'<text class="end" x="\d+" y="[\d.]+">([^<]*)</text>')
 
 
 @pytest.mark.parametrize(
-    "scenario", ["star:3 broadcast edt segments=2", "star:4 broadcast edt segments=3", "hypercube:3 gather sbt"]
+    "scenario", ["hypercube:3 alltoall sbt", "hypercube:4 alltoall sbt", "hypercube:3 gather sbt"]
 )
 def test_timelines_of_links_count_the_segments_of_the_journal(scenario: str, tmp_path: Path) -> None:
     path = Case(scenario).stored(tmp_path / "run").path
@@ -44,6 +44,12 @@ def test_timelines_of_links_count_the_segments_of_the_journal(scenario: str, tmp
     assert len(found) == sum(1 for sender, receiver, _ in counts if (sender, receiver) in drawn)
     if len(totals) <= TIMELINES:
         assert drawn == shown
+
+
+def test_links_with_one_segment_a_step_are_not_drawn(tmp_path: Path) -> None:
+    path = Case("star:4 broadcast edt segments=3").stored(tmp_path / "run").path
+    assert pl.read_parquet(path / "journal.parquet").select("sender", "receiver", "step").is_unique().all()
+    assert "Segments by" not in str(links_panel(Report(read_run(path))))
 
 
 def test_heat_maps_of_many_cells_are_a_path_per_shade() -> None:
