@@ -20,9 +20,7 @@ TIP = re.compile(r"<title>(\S+) → (\S+), step (\d+): (\d+)</title>")
 LABEL = re.compile(r'<text class="end" x="\d+" y="[\d.]+">([^<]*)</text>')
 
 
-@pytest.mark.parametrize(
-    "scenario", ["hypercube:3 alltoall sbt", "hypercube:4 alltoall sbt", "hypercube:3 gather sbt"]
-)
+@pytest.mark.parametrize("scenario", ["hypercube:3 alltoall sbt", "hypercube:4 alltoall sbt", "hypercube:3 gather sbt"])
 def test_timelines_of_links_count_the_segments_of_the_journal(scenario: str, tmp_path: Path) -> None:
     path = Case(scenario).stored(tmp_path / "run").path
     topology = parse_topology(str(fields(scenario)["topology"]))
