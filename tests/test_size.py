@@ -24,7 +24,7 @@ from tests.helpers.command_line import ROOT
 LIMITS: Final = {
     # Words before flags, suggestions, one bar, heads, trees of a file; the live page sees arrivals, goes on after the end.
     "core": 350_280,
-    "annexes": 174_557,  # the checkers of archives, that were in the documentation; trees of a file; a missing order is said to be
+    "annexes": 174_557,  # checkers of archives, that were in the documentation; trees of a file; missing orders
     # Rows of new annexes, losses by structure as a second oracle, an example of every public name, titles, search, records.
     "tests": 358_616,
     "scripts": 42_278,  # the site begins with the README
