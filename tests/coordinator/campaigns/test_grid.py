@@ -237,7 +237,7 @@ def coverage(name: str, trials: int, interval: Callable[[Sequence[float]], tuple
 
 @pytest.mark.parametrize(("name", "trials"), COVERAGE)
 def test_interval_of_a_mean_covers_the_mean(name: str, trials: int) -> None:
-    """At least 94 % of 20,000 experiments, in every row of the table in docs/how-to/campaigns.md."""
+    """At least 94 % of 20,000 experiments, in every row of the table in docs/explanation/campaigns.md."""
     assert coverage(name, trials, lambda shares: mean_interval(sum(shares), len(shares))) >= 0.94
 
 
