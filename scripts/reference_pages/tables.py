@@ -53,7 +53,7 @@ def faults_page() -> str:
             [(row["kind"], f"`{row['written']}`", row["meaning"]) for row in listed if row["use"] == use],
         )
 
-    text = "[Inject faults](../how-to/faults.md) explains the exact effects."
+    text = "[How faults act](../explanation/faults.md) explains the exact effects."
     sets = "[Sets of faults](../how-to/campaigns.md#fault-sets) name a strategy, and numbers of places or blocks."
     parts = (rows("fault"), f"## Strategies\n\n{sets}\n\n{rows('strategy')}", f"## Blocks\n\n{rows('block')}")
     return page("Kinds of faults", text, *parts)
