@@ -1,4 +1,4 @@
-"""Measure the lessons of the networks and algorithms of the papers, and write the tables of `docs/how-to/lesson.md`.
+"""Measure the lessons of the networks and algorithms of the papers, and write `docs/maintainers/lesson-sizes.md`.
 
 `scripts/lesson-sizes` makes every lesson that the tables do not have yet, the short ones first; `--only star:3` those of one
 network. It can be interrupted, and called again. `tests/annexes/lesson/test_sizes.py` makes a sample of them.
@@ -24,7 +24,7 @@ from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.registry import parse_topology
 
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "lesson.md"
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "maintainers" / "lesson-sizes.md"
 START: Final = "<!-- sizes -->\n"
 NETWORKS: Final[Mapping[str, Mapping[str, str]]] = {
     "star": {"star:3": "S_3", "star:4": "S_4"},
