@@ -50,9 +50,11 @@ settings.register_profile("repeatable", UNHURRIED, derandomize=True, max_example
 settings.register_profile("thorough", UNHURRIED, max_examples=2000, print_blob=True)
 
 
-# A shell starts background jobs with this signal ignored, which every process below inherits: no test could interrupt one.
+# A shell ignores SIGINT in background jobs, and nohup SIGHUP. Every process below inherits that: no test could end one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 FIRST = ("test_site.py", "test_docs.py", "test_cluster.py", "test_launcher_pages.py", "test_local.py", "test_join.py")
 """Files with tests that take longest, then files with tests that mostly wait."""
