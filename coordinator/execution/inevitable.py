@@ -23,8 +23,8 @@ def inevitable_from(plan: Plan, rank: Rank) -> Step | None:
     label = plan.topology.label(rank)
     if plan.scenario.clock != "steps":
         raise ScenarioError("inevitable", label, "faults are left out by steps only, so use --clock steps")
-    if rank in plan.states:
-        raise ScenarioError("inevitable", label, f"it is {plan.states[rank]} itself, so nothing is due to it")
+    if rank in plan.judged.states:
+        raise ScenarioError("inevitable", label, f"it is {plan.judged.states[rank]} itself, so nothing is due to it")
     begins = sorted({fault.step for fault in plan.faults if not ends_others(fault)})
     return next((step for step in (0, *begins) if rank in unserved(plan.with_faults(faults_until(plan, step)))), None)
 

@@ -72,4 +72,4 @@ class RunObserver:
         self.phase, self.result = "finished", result
         self.steps, self.links = result.execution.steps, result.execution.links_opened
         if result.plan.scenario.clock == "timed":  # its faults are not reported by step
-            self.faults = len(result.plan.effective_faults)
+            self.faults = len(result.plan.judged.effective_faults)

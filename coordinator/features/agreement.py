@@ -106,12 +106,12 @@ def news_trees(spec: CollectiveSpec) -> frozenset[int]:
 
 def claims_of_outcome(run: ResolvedRun) -> Iterator[Claim]:
     """Yield the claims about the agreement under lasting faults; none for other faults, or without agreement."""
-    agreement, topology, timeline = run.spec.agreement, run.topology, run.timeline
+    agreement, topology, timeline = run.spec.agreement, run.topology, run.judged.timeline
     if agreement is None:
         return
     if run.goes_by_events:
         # No node notices a fault that begins after the end.
-        timeline = run.effective_timeline
+        timeline = run.judged.effective_timeline
     if not timeline:
         # Without faults the detectors are perfect where this is claimed (`_own`), so no node has anything to tell.
         yield _own("agreement_packets", 0, "no news without a suspicion")

@@ -8,7 +8,7 @@ on use.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from coordinator.scenario.model import Scenario
@@ -23,7 +23,7 @@ from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import AGAIN_TREE, CONTROL_TREE, Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.registry import Registry
-from emunode.topologies.base import Topology
+from emunode.topologies.base import Topology, switches
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from emunode.engine.rank_set import KeptResult
 
 Metric = int | float | tuple[int, ...]
+TimelineOf = Callable[[tuple[Fault, ...]], FaultTimeline]
 
 
 class BrokenAssumption(NamedTuple):
@@ -204,6 +205,25 @@ FEATURES: Final = Registry[str, Feature](
 feature count."""
 
 
+class JudgedRun(NamedTuple):
+    """What the faults of a run amount to, made once for claims and judges."""
+
+    timeline: FaultTimeline
+    """The effects of all faults."""
+    effective_faults: tuple[Fault, ...]
+    """The faults that can have an effect: they begin no later than the algorithm's last step."""
+    effective_timeline: FaultTimeline
+    harmful_faults: tuple[Fault, ...]
+    """The effective faults that change more than times. Only these have an influence on deliveries."""
+    harmful_timeline: FaultTimeline
+    states: Mapping[Rank, str]
+    """Ranks with harmful node faults, each with the state that its last fault leaves."""
+    outages: Outages | None
+    """The outages that the faults amount to, or None if one of them has another effect."""
+    excluded: list[Rank]
+    """Ranks to which no delivery is due: those in `states`, and switches."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
     """A resolved scenario with its faults and the facts that follow from both.
@@ -298,13 +318,25 @@ class ResolvedRun:
         return stated
 
     @cached_property
-    def timeline(self) -> FaultTimeline:
-        """The effects of all faults."""
-        return FaultTimeline(self.faults)
+    def judged(self) -> JudgedRun:
+        """What the faults amount to."""
+        timeline_of = cache(FaultTimeline)
+        effective = self._effective_faults(timeline_of)
+        harmful = tuple(fault for fault in effective if not fault.slows)
+        states = {fault.rank: fault.state for fault in harmful if isinstance(fault, NodeFault)}
+        return JudgedRun(
+            timeline=timeline_of(self.faults),
+            effective_faults=effective,
+            effective_timeline=timeline_of(effective),
+            harmful_faults=harmful,
+            harmful_timeline=timeline_of(harmful),
+            states=states,
+            outages=outages_of(timeline_of(effective), states, self.topology, self.spec.seed),
+            excluded=[*states, *switches(self.topology)],
+        )
 
-    @cached_property
-    def effective_faults(self) -> tuple[Fault, ...]:
-        """The faults that can have an effect: they begin no later than the algorithm's last step."""
+    def _effective_faults(self, timeline_of: TimelineOf) -> tuple[Fault, ...]:
+        """Return the faults that can have an effect: they begin no later than the algorithm's last step."""
         # Times decide better than steps, where they are known.
         if self.in_effect is not None:
             return self.in_effect
@@ -321,15 +353,15 @@ class ResolvedRun:
             early = tuple(fault for fault in self.faults if fault.step <= last or isinstance(fault.step, Moment))
             if not any(fault.breaks for fault in early):
                 return early
-            end = self._latest_step(early)
+            end = self._latest_step(early, timeline_of(early))
             # Late faults can be dropped only if it is known how long the earlier ones prolong the run.
             if end is None or end <= last:
                 return self.faults if end is None else early
             last = end
 
-    def _latest_step(self, faults: Sequence[Fault]) -> Step | None:
+    def _latest_step(self, faults: Sequence[Fault], timeline: FaultTimeline) -> Step | None:
         """Return a step after which no packet crosses under these faults; None if that is unknown."""
-        last, timeline = self.algorithm.final_step, FaultTimeline(faults)
+        last = self.algorithm.final_step
         # Over reliable links, and with repair, an outage makes a segment late, not lost; and a source that recovers may
         # send when the other nodes have ended.
         late = self.delivers_late or any(fault.revives for fault in faults)
@@ -345,59 +377,23 @@ class ResolvedRun:
         # In every further step a packet crosses, or is on a link that delays it.
         return None if hops is None or waits else last + hops * 2**doubled * (1 + delays)
 
-    @cached_property
-    def harmful_faults(self) -> tuple[Fault, ...]:
-        """The effective faults that change more than times.
-
-        Only these have an influence on deliveries.
-        """
-        return tuple(fault for fault in self.effective_faults if not fault.slows)
-
-    @cached_property
-    def effective_timeline(self) -> FaultTimeline:
-        """The effects of the effective faults."""
-        return self.timeline if self.effective_faults == self.faults else FaultTimeline(self.effective_faults)
-
-    @cached_property
-    def harmful_timeline(self) -> FaultTimeline:
-        """The effects of the harmful faults."""
-        harmful = self.harmful_faults
-        return self.effective_timeline if harmful == self.effective_faults else FaultTimeline(harmful)
-
-    @cached_property
-    def states(self) -> Mapping[Rank, str]:
-        """Ranks with node faults, each with the state that its last fault leaves.
-
-        No delivery is due to such a rank.
-        """
-        return {fault.rank: fault.state for fault in self.harmful_faults if isinstance(fault, NodeFault)}
-
-    @cached_property
-    def outages(self) -> Outages | None:
-        """The outages that the faults amount to, or None if one of them has another effect."""
-        return outages_of(self.effective_faults, self.states, self.topology, self.spec.seed)
-
-    @property
-    def known_faults(self) -> bool:
-        """Whether faults are in force from step 1 to the end, so that ranks can know them beforehand."""
-        # A fault that only slows nodes down changes no path, so nodes need not plan around it.
-        timeline = self.harmful_timeline
-        return timeline.is_lasting and all(interval.start == 1 for interval, *_ in timeline.stops.values())
-
     def surviving(self, parts: "Iterable[KeptResult]") -> "Iterator[KeptResult]":
         """Yield the results of ranks that have not crashed.
 
         An engine may still hold the rule of a crashed rank.
         """
-        return (part for part in parts if self.states.get(part[0]) != "crashed")
+        return (part for part in parts if self.judged.states.get(part[0]) != "crashed")
 
     @property
     def claims_around_faults(self) -> list[Claim]:
-        """The claims of an algorithm that builds its trees around known faults.
+        """The claims of an algorithm that builds its trees around faults in force from step 1 to the end.
 
         Empty for other algorithms.
         """
-        return self.algorithm.claims_with_known_faults(self.states) if self.known_faults else []
+        # A fault that only slows nodes down changes no path, so nodes need not plan around it.
+        timeline = self.judged.harmful_timeline
+        lasting = timeline.is_lasting and all(first.start == 1 for first, *_ in timeline.stops.values())
+        return self.algorithm.claims_with_known_faults(self.judged.states) if lasting else []
 
     def count_broken(self) -> tuple[int, int]:
         """Count the nodes and links that harm packets: (that lose, delay or repeat them, that alter them).
@@ -406,12 +402,12 @@ class ResolvedRun:
         """
         # A place that both loses and alters counts as altering, the worse of the two: hence the flags are combined by
         # "or".
-        alter = dict.fromkeys(self.states, False)
-        for fault in self.harmful_faults:
+        alter = dict.fromkeys(self.judged.states, False)
+        for fault in self.judged.harmful_faults:
             if isinstance(fault, NodeFault):
                 alter[fault.rank] |= fault.alters_payload
         links: dict[tuple[Rank, Port], bool] = {}
-        for fault in self.effective_faults:
+        for fault in self.judged.effective_faults:
             if not isinstance(fault, LinkFault) or not fault.breaks:
                 # A fault that cannot have an effect does not count.
                 continue
@@ -434,7 +430,7 @@ class ResolvedRun:
     def last_revival(self) -> Step:
         """The last step when a source recovers and may send without receiving anything first; or 0."""
         sources = self.algorithm.sources
-        return max((step for step, rank in self.timeline.recoveries if rank in sources), default=0)
+        return max((step for step, rank in self.judged.timeline.recoveries if rank in sources), default=0)
 
     def settled_by(self, step: Step) -> Step:
         """Return the step when nodes have noticed all events up to `step`.

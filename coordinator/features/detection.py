@@ -59,10 +59,10 @@ class DetectionFeature(Feature):
         if run.goes_by_events:
             return timed_claims(run.scenario, run.algorithm, timeline)
         # A fault after the last step has no effect on the collective, but the detectors notice it.
-        return step_claims(run.spec.detection, run.timeline) if timeline else iter(())
+        return step_claims(run.spec.detection, run.judged.timeline) if timeline else iter(())
 
     def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
-        outages = run.outages
+        outages = run.judged.outages
         if outages is None:
             return None
         if run.goes_by_events:

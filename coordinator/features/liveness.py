@@ -146,7 +146,7 @@ def _timeline(run: ResolvedRun) -> FaultTimeline | None:
     None for faults in steps under the timed clock.
     """
     if run.scenario.clock != "timed":
-        return run.timeline
+        return run.judged.timeline
     faults = tuple(run.translated) or run.faults
     # From the very beginning on is the same in both units.
     if all(isinstance(fault.step, Moment) or (fault.step == 1 and fault.interval.is_endless) for fault in faults):
@@ -316,7 +316,7 @@ def _after_requests(run: ResolvedRun) -> Bound | None:
 
 def _after_agreement(run: ResolvedRun) -> Bound | None:
     """Return the bound on an agreement on lasting crashes, with the collective that runs again."""
-    agreement, detection, timeline = run.spec.agreement, run.spec.detection, run.timeline
+    agreement, detection, timeline = run.spec.agreement, run.spec.detection, run.judged.timeline
     assert agreement is not None
     assert detection is not None
     if not agreement.shrink or run.scenario.clock == "timed" or not timeline.is_lasting:

@@ -70,7 +70,7 @@ class ReliableFeature(Feature):
         if around:
             yield from around
             return
-        yield from run.algorithm.claims_with_faults(*run.count_broken(), run.states)
+        yield from run.algorithm.claims_with_faults(*run.count_broken(), run.judged.states)
         yield from link_claims(run)
 
     def broken(self, run: ResolvedRun, timeline: FaultTimeline) -> Iterator[BrokenAssumption]:
@@ -227,7 +227,7 @@ def link_claims(run: ResolvedRun) -> Iterator[Claim]:
     from coordinator.theory.dependence.losses import losses  # noqa: PLC0415
 
     spec, algorithm, links = run.spec, run.algorithm, links_of(run)
-    timeline, outages = run.harmful_timeline, run.outages
+    timeline, outages = run.judged.harmful_timeline, run.judged.outages
     if timeline.opaque:
         return
     most, effects = most_segments(run.topology, algorithm), timeline.effects

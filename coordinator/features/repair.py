@@ -140,19 +140,21 @@ class GuaranteedNodes(NamedTuple):
 
 def certain_service(run: ResolvedRun) -> GuaranteedNodes | None:
     """Return the ranks that are served for certain; None where nothing is, because bytes are altered or the source fails."""
-    spec, topology, faulty, outages = run.spec, run.topology, run.states, run.outages
+    spec, topology, faulty, outages = run.spec, run.topology, run.judged.states, run.judged.outages
     algorithm, rule = run.algorithm, rule_of(spec)
     assert isinstance(algorithm, TreeCollective)
     assert isinstance(rule, PullRule)
     # Nodes pass altered bytes on, and request nothing that has arrived.
-    if any(fault.alters_payload for fault in run.harmful_faults) or spec.source in faulty:
+    if any(fault.alters_payload for fault in run.judged.harmful_faults) or spec.source in faulty:
         return None
     broken: set[tuple[Rank, Port]] = set()
     assert spec.repair is not None
     # A node that lacks something asks each port once more after the links have healed.
     if not spec.repair.heals:
         broken |= {
-            (each.sender, each.port) for each in run.harmful_faults if isinstance(each, LinkFault) and each.breaks
+            (each.sender, each.port)
+            for each in run.judged.harmful_faults
+            if isinstance(each, LinkFault) and each.breaks
         }
         broken |= set(outages.links) if outages is not None else set()
     # A request has to cross the link in one direction, and its answer in the other.
@@ -168,7 +170,7 @@ def certain_service(run: ResolvedRun) -> GuaranteedNodes | None:
 
 
 def _service_claims(run: ResolvedRun) -> Iterator[Claim]:
-    spec, topology, faulty, outages = run.spec, run.topology, run.states, run.outages
+    spec, topology, faulty, outages = run.spec, run.topology, run.judged.states, run.judged.outages
     algorithm, rule = run.algorithm, rule_of(spec)
     assert isinstance(algorithm, TreeCollective)
     assert isinstance(rule, PullRule)

@@ -88,7 +88,7 @@ def status_of(status: Status) -> dict[str, object]:
             found["last"] = fault.end
         if isinstance(fault, NodeFault):
             # Nothing is due to a node that is ever faulty.
-            found |= {"rank": fault.rank, "excludes": fault.rank in status.plan.states}
+            found |= {"rank": fault.rank, "excludes": fault.rank in status.plan.judged.states}
         elif isinstance(fault, LinkFault):
             found |= {"rank": fault.sender, "port": fault.port}
             found["peer"] = topology.neighbour(fault.sender, fault.port)

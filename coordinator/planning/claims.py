@@ -49,15 +49,15 @@ class KeptClaims(NamedTuple):
 
 def run_claims(run: ResolvedRun) -> KeptClaims:
     """Make the claims of theory for a run, its faults included."""
-    broken = broken_assumptions(run, run.effective_timeline)
+    judged = run.judged
+    broken = broken_assumptions(run, judged.effective_timeline)
     outcome = _sift(claims_of_outcome(run), broken)
-    if not run.harmful_faults:
+    own = _claims_of_features(run, judged.effective_timeline)
+    if not judged.harmful_faults:
         found = _sift(_claims_without_faults(run), broken)
-        own = _claims_of_features(run, run.effective_timeline)
         # Protocols come first where faults slow packets down: then most other claims are dropped.
-        both = [*own, *found.kept] if run.effective_faults else [*found.kept, *own]
+        both = [*own, *found.kept] if judged.effective_faults else [*found.kept, *own]
         return KeptClaims(both + outcome.kept, found.dropped + outcome.dropped, broken)
-    own = _claims_of_features(run, run.effective_timeline)
     speaking = (feature.claims_with_faults(run) for feature in run.features)
     deliveries = next((claims for claims in speaking if claims is not None), None)
     if deliveries is None:
@@ -77,7 +77,7 @@ def fault_free_claims(run: ResolvedRun) -> KeptClaims:
 
 def dropped_claims(run: ResolvedRun, dropped: list[DroppedClaim]) -> list[DroppedClaim]:
     """Return `dropped`, the claims that `run_claims` drops, and for a run with faults also the claims without faults."""
-    if not run.harmful_faults:
+    if not run.judged.harmful_faults:
         return dropped
     because = f"faults: {', '.join(run.scenario.fault)}" if run.scenario.fault else "faults"
     return dropped + [DroppedClaim(each, Assumption.NO_FAULTS, because) for each in fault_free_claims(run).kept]
@@ -120,7 +120,7 @@ def run_bounds(run: ResolvedRun) -> tuple[Claim, ...]:
 
 def broken_assumptions(run: ResolvedRun, timeline: FaultTimeline) -> list[BrokenAssumption]:
     """Return the assumptions that fail in a run under the faults of `timeline`."""
-    slowed = any(fault.slows for fault in run.effective_faults) and bool(timeline)
+    slowed = any(fault.slows for fault in run.judged.effective_faults) and bool(timeline)
     general = [*_broken_by_events(run, slowed=slowed)]
     if slowed:
         general.append(BrokenAssumption(Assumption.ON_TIME, "faults slow packets down"))
@@ -165,7 +165,7 @@ def _claims_without_faults(run: ResolvedRun) -> list[Claim]:
 
 def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
     """Return the claims about deliveries under harmful faults, where no feature influences deliveries."""
-    around, outages, algorithm = run.claims_around_faults, run.outages, run.algorithm
+    around, outages, algorithm = run.claims_around_faults, run.judged.outages, run.algorithm
     if around:
         return around
     # Outages are exact: the schedule alone determines the losses.
@@ -173,11 +173,11 @@ def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
         return claims_with_outages(algorithm, outages)
     # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
     broken, altering = run.count_broken()
-    bounds = algorithm.claims_with_faults(broken, altering, run.states)
+    bounds = algorithm.claims_with_faults(broken, altering, run.judged.states)
     if not run.exact_steps:
         # Votes take the paths that copies take without a clock.
         return bounds
-    return bounds + vote_claims(algorithm, run.harmful_timeline, run.states, broken, altering)
+    return bounds + vote_claims(algorithm, run.judged.harmful_timeline, run.judged.states, broken, altering)
 
 
 def _sift(claims: Iterable[Claim], broken: Sequence[BrokenAssumption]) -> KeptClaims:

@@ -14,13 +14,13 @@ from coordinator.features.journals.rows import IS_CONTROL, data_hops, hops_of
 from coordinator.features.registry import FEATURES
 from coordinator.history.timetable import Timetable
 from coordinator.results.causality import NEVER, PIECE, causality, joins, links_with
-from coordinator.results.deliveries import switches
 from coordinator.results.queries import at_receiver
 from coordinator.results.timed_audit import unplanned, with_reads
 from emunode.algorithms.base import Dependence
 from emunode.algorithms.traits import ListsMessages, listed_messages
 from emunode.faults.effects import Delays, Duplicates, Effect
 from emunode.model import ALL_RANKS, PART_NAME_BYTES, Collective, Duplex, EvenParts, PortModel, Rank, Step
+from emunode.topologies.base import switches
 
 AUDITED_LINKS = 100_000
 """Most links that are looked up in the topology; of more links, an even sample is looked up."""
@@ -199,7 +199,7 @@ def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     # No rank sends a copy twice over a port in one step by itself; only faults of links make a second one.
     again = journal.group_by("step", "sender", "port", *copy).agg(times=pl.len()).filter(pl.col("times") > 1)
     again = _except(plan, again, Delays, Duplicates)
-    if Duplicates not in plan.timeline.effects and not plan.timeline.opaque:
+    if Duplicates not in plan.judged.timeline.effects and not plan.judged.timeline.opaque:
         return again.select("step")
     # An acknowledgement is created by its sender, so there is no arrival to count it against.
     answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.traits.ack_bytes else pl.lit(value=False)
@@ -220,7 +220,7 @@ def _life(plan: ResolvedRun, times: Timetable | None) -> pl.Expr:
     if times is not None and times.inputs is not None:
         recoveries, when = times.inputs.timeline.recoveries, pl.col("start")
     else:
-        recoveries, when = plan.timeline.recoveries, pl.col("step")
+        recoveries, when = plan.judged.timeline.recoveries, pl.col("step")
     # A packet of the step of a recovery is read by the new life already.
     revived = [((pl.col("receiver") == rank) & (when >= time)).cast(pl.Int32) for time, rank in recoveries]
     return (pl.sum_horizontal(revived) if revived else pl.lit(0)).alias("life")

@@ -69,10 +69,10 @@ def causality_violations(
     """
     lost = pl.col("outcome") == "lost"
     # Without faults nothing may be lost or altered: one filter, no replay.
-    if not plan.timeline:
+    if not plan.judged.timeline:
         return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
     # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
-    if times is None and _only_crashes(plan.timeline) and suspicions(plan) is None:
+    if times is None and _only_crashes(plan.judged.timeline) and suspicions(plan) is None:
         return _after_crashes(plan, journal)
     # Withheld copies never left: they must be recorded as lost, and the faults of links have not seen them.
     everything = journal if crossing is None else crossing
@@ -124,8 +124,8 @@ def drawn_effects(plan: ResolvedRun, journal: pl.LazyFrame) -> tuple[pl.DataFram
     found = pl.concat(tables).select(*_POSSIBLE[:3], "news", *_POSSIBLE[3:]).collect()
     if suspicions(plan) is None:
         places = {
-            place for place, _, effect in plan.timeline if not isinstance(effect, Stops)
-        } | plan.timeline.opaque_places
+            place for place, _, effect in plan.judged.timeline if not isinstance(effect, Stops)
+        } | plan.judged.timeline.opaque_places
         drawn = [sender in places or (sender, port) in places for sender, port in found["sender", "port"].iter_rows()]
         found = found.filter(pl.Series(drawn, dtype=pl.Boolean))
     return found.unique().sort(pl.all()), withheld.unique().sort(pl.all())
@@ -175,7 +175,7 @@ def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     lost, and no hop is altered.
     """
     lost = pl.col("outcome") == "lost"
-    crashed = {rank: first.start for rank, (first, *_) in plan.timeline.stops.items()}
+    crashed = {rank: first.start for rank, (first, *_) in plan.judged.timeline.stops.items()}
     # Ranks that do not crash get a step that never comes, so that one comparison is enough for all rows.
     sender_gone, receiver_gone = (
         pl.col("step") >= pl.col(end).replace_strict(crashed, default=NEVER, return_dtype=pl.Int64)
@@ -218,7 +218,7 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
     """Apply the faults step by step and look up each packet."""
     knows = plan.spec.knows_neighbours
     faults = Faults(plan.topology, plan.spec.seed)
-    late, unstated = _late(plan, int(packets["step"].max() or 0)), plan.timeline.opaque_places  # type: ignore[arg-type]
+    late, unstated = _late(plan, int(packets["step"].max() or 0)), plan.judged.timeline.opaque_places  # type: ignore[arg-type]
     due = list(reversed(plan.faults))  # the next fault is the last item
     detection = suspicions(plan)
     for step, sender, port, receiver in packets.iter_rows():
@@ -257,7 +257,7 @@ def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[se
 
     The k-th packet cannot be identified on a delayed link, so any packet may be the one that is dropped.
     """
-    delayed = {place for place in plan.timeline.of(Delays) if not isinstance(place, int)}
+    delayed = {place for place in plan.judged.timeline.of(Delays) if not isinstance(place, int)}
     there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and fault.place in delayed]
     # An injector of its own: looking at all steps in advance must not disturb the replay of the packets.
     chances = Faults(plan.topology, plan.spec.seed)
@@ -278,8 +278,8 @@ def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[se
 
 def links_with(plan: ResolvedRun, *effects: type[Effect]) -> set[LinkEnd]:
     """Return the directions of links where packets may meet one of these effects."""
-    stated = {place for place, _, effect in plan.timeline if isinstance(effect, effects)}
-    return {place for place in stated | plan.timeline.opaque_places if not isinstance(place, int)}
+    stated = {place for place, _, effect in plan.judged.timeline if isinstance(effect, effects)}
+    return {place for place in stated | plan.judged.timeline.opaque_places if not isinstance(place, int)}
 
 
 def joins(topology: Topology, sender: Rank, port: Port, receiver: Rank) -> bool:

@@ -119,7 +119,10 @@ def claims_of(plan: ResolvedRun) -> KeptClaims:
     trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in sifted.broken)
     # Faults keep contributions away, and then the payloads show it.
     counted = (
-        trusting and plan.spec.collective in FOLDING and not plan.harmful_faults and plan.algorithm.traits.states_order
+        trusting
+        and plan.spec.collective in FOLDING
+        and not plan.judged.harmful_faults
+        and plan.algorithm.traits.states_order
     )
     undisturbed = trusting and not plan.faults and not plan.algorithm.traits.negative_control
     # A run without faults is judged by its deliveries even if its algorithm claims nothing about them.
@@ -132,9 +135,9 @@ def claims_of(plan: ResolvedRun) -> KeptClaims:
 def broken_root(plan: Plan) -> str | None:
     """Return the fault of the single source or target of the collective as text, or None."""
     faulty = [
-        f"the {role} {plan.topology.label(root)} is {plan.states[root]}"
+        f"the {role} {plan.topology.label(root)} is {plan.judged.states[root]}"
         for root, role in roots_of(plan)
-        if root in plan.states
+        if root in plan.judged.states
     ]
     return " and ".join(faulty) or None
 
@@ -187,7 +190,7 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
         # Where packets may overtake one another, a late packet may have to wait for another one in addition.
         return [least, *([Claim("intended_seconds", most, "<=", source)] if plan.keeps_order else [])]
     # Packets are lost or altered, and none is delayed.
-    timeline = plan.timeline
+    timeline = plan.judged.timeline
     on_time = timeline.effects <= {Stops, Loses, Alters} and timeline.ranks_only_crash and not timeline.opaque
     if plan.spec.knowledge is FaultKnowledge.NONE and on_time:
         return [Claim("intended_seconds", before, "<=", "the timed clock: lost packets make no other one later")]

@@ -245,9 +245,9 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
             return reason
     if any(claim.name in DELIVERY for claim in claims):
         return _nothing_delivered(plan, claims, metrics) if plan.faults else None
-    where = "under these faults" if plan.harmful_faults else f"to {plan.spec.algorithm}"
+    where = "under these faults" if plan.judged.harmful_faults else f"to {plan.spec.algorithm}"
     # A protocol may be the reason, and not the algorithm: then an assumption of its claims fails.
-    dropped = () if plan.harmful_faults else claims_of(plan).dropped
+    dropped = () if plan.judged.harmful_faults else claims_of(plan).dropped
     where = next((f"here: {each.because}" for each in dropped if each.claim.name in DELIVERY), where)
     return _nothing_delivered(plan, claims, metrics) or f"no claim about delivery applies {where}"
 

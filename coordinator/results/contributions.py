@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.features.base import ResolvedRun
-from coordinator.results.deliveries import switches
 from emunode.model import ALL_RANKS, FOLDING, Collective, Rank, Step
+from emunode.topologies.base import switches
 
 Numbers = NDArray[np.uint64]
 MOST_SUMS = 20_000_000
@@ -60,13 +60,13 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     own[switches(plan.topology)] = 0
     held = np.tile(own, len(sampled) * segments)
     total = own.sum(dtype=np.uint64)
-    births = plan.timeline.recoveries
+    births = plan.judged.timeline.recoveries
     late = _replay(hops, held, segments, order, total, births)
     results = held.reshape(len(sampled), segments, order)
     wrong = sum(int((results[number][:, _holders(plan, owner)] != total).sum()) for number, owner in enumerate(sampled))
     metrics = {"miscounted_results": wrong + late}
     # Under the timed clock the step of a recovery does not follow from the journal.
-    if not plan.harmful_faults or plan.scenario.clock != "steps" or plan.delivers_late:
+    if not plan.judged.harmful_faults or plan.scenario.clock != "steps" or plan.delivers_late:
         return Contributions(metrics)
     # The same folds with 1 in place of the numbers count the contributions.
     counts = np.tile((own > 0).astype(np.uint64), len(sampled) * segments)
@@ -171,7 +171,7 @@ def _replay(
 
 def healthy_holders(plan: ResolvedRun, owner: Rank) -> list[Rank]:
     """Return the ranks without a fault of their own that fold the result of a block."""
-    return [rank for rank in _holders(plan, owner) if rank not in plan.states]
+    return [rank for rank in _holders(plan, owner) if rank not in plan.judged.states]
 
 
 def _holders(plan: ResolvedRun, owner: Rank) -> list[Rank]:

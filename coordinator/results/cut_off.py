@@ -11,6 +11,7 @@ from coordinator.theory.dependence.outages import Outages, outages_of
 from emunode.algorithms.base import Dependence
 from emunode.faults.effects import Place
 from emunode.faults.kinds import Fault, Moment
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import Rank
 
 LISTED_NODES = 100
@@ -53,7 +54,7 @@ def cut_off(plan: Plan, measurement: Measurement, *, ended: bool = False) -> Cut
 
 def faults_without_effect(plan: Plan) -> list[str]:
     """Return the faults of the scenario that begin after the last step and so have no effect."""
-    effective = set(plan.effective_faults)
+    effective = set(plan.judged.effective_faults)
     return [text for text, faults in plan.faults_by_text.items() if effective.isdisjoint(faults)]
 
 
@@ -61,13 +62,13 @@ def _cause(plan: Plan, measurement: Measurement) -> Callable[[Rank], str | None]
     """Return a function from a rank to the faults that blocked its paths; None where they cannot be determined."""
     stated = plan.faults_by_text
     # A fault that begins after the last step, cannot cost a delivery or only slows down is no cause.
-    began = {fault for fault in plan.effective_faults if _began(fault, measurement)}
+    began = {fault for fault in plan.judged.effective_faults if _began(fault, measurement)}
     breaking = [text for text, faults in stated.items() if any(map(_breaks, began.intersection(faults)))]
     single = len(breaking) == 1 and not any(fault.slows for fault in began)
     if single and not plan.algorithm.traits.negative_control:
         # An algorithm that serves every node without faults, and one fault: nothing else is different.
         return lambda _: breaking[0]
-    outages = plan.outages
+    outages = plan.judged.outages
     # The blame follows from the schedule only where losses are exact.
     exact = plan.algorithm.dependence is not Dependence.QUEUED and plan.exact_steps
     if outages is None or not (exact or outages.permanent) or broken_root(plan):
@@ -80,7 +81,7 @@ def _cause(plan: Plan, measurement: Measurement) -> Callable[[Rank], str | None]
         for fault in stated[text]:
             # The losses name places. Each fault by itself gives the places that it puts out of service, and these lead
             # back to the fault as the user wrote it.
-            alone = outages_of([fault], (), plan.topology, plan.spec.seed) or Outages()
+            alone = outages_of(FaultTimeline([fault]), (), plan.topology, plan.spec.seed) or Outages()
             for place in alone.places:
                 texts.setdefault(place, []).append(text)
 

@@ -19,7 +19,6 @@ from coordinator.history.journal import Records
 from coordinator.theory.dependence.losses import owners_are_silent
 from emunode.algorithms.traits import listed_messages
 from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
-from emunode.topologies.base import Topology
 
 Integers = NDArray[np.signedinteger]
 MessageFlags = NDArray[np.bool_]
@@ -76,11 +75,10 @@ class Deliveries:
 
     def unheard(self, plan: ResolvedRun) -> tuple[Rank, ...]:
         """Return the healthy ranks whose message the target of a gather misses, ascending."""
-        faulty = [*plan.states, *switches(plan.topology)]
         due = np.full(plan.topology.order, plan.spec.messages)
         # The target has its messages already, and nothing is due from faulty ranks.
-        due[[plan.spec.source, *faulty]] = 0
-        if plan.spec.source in plan.states:
+        due[[plan.spec.source, *plan.judged.excluded]] = 0
+        if plan.spec.source in plan.judged.states:
             return ()
         return tuple(np.flatnonzero(self._intact_by(self.origin) < due).tolist())
 
@@ -92,7 +90,7 @@ class Deliveries:
 
 def silent_sources(plan: ResolvedRun) -> list[Rank]:
     """Return faulty ranks whose messages are due to no rank, in collectives with many sources."""
-    return list(plan.states) if owners_are_silent(plan.algorithm) else []
+    return list(plan.judged.states) if owners_are_silent(plan.algorithm) else []
 
 
 def messages_due(plan: ResolvedRun) -> Integers:
@@ -127,15 +125,8 @@ def messages_due(plan: ResolvedRun) -> Integers:
             listed = [each.target for each in listed_messages(plan.algorithm) if each.origin not in silent]
             due = np.bincount(listed, minlength=order)
     # Last, whatever the collective: nothing is due to a faulty rank.
-    due[[*plan.states, *switches(plan.topology)]] = 0
+    due[plan.judged.excluded] = 0
     return due
-
-
-def switches(topology: Topology) -> list[Rank]:
-    """Return the ranks that only forward."""
-    if len(topology.data_ranks) == topology.order:
-        return []
-    return [rank for rank in topology.ranks() if topology.is_switch(rank)]
 
 
 def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
@@ -226,7 +217,7 @@ def meant_for_receiver(plan: ResolvedRun) -> pl.Expr:
     return (
         ((pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")))
         & (pl.col("receiver") != pl.col("origin"))
-        & ~pl.col("receiver").is_in([*plan.states, *switches(plan.topology)])
+        & ~pl.col("receiver").is_in(plan.judged.excluded)
     )
 
 
@@ -263,7 +254,7 @@ def record_arrivals(plan: ResolvedRun, records: Records) -> tuple[Arrivals, NDAr
     """
     receiver, target = records["receiver"], records["target"]
     healthy = np.ones(plan.topology.order, dtype=np.bool_)
-    healthy[list(plan.states)] = False
+    healthy[list(plan.judged.states)] = False
     # FIRST and DUPLICATE are the two lowest outcomes: an intact copy at its target.
     arrived = (records["outcome"] <= HopOutcome.DUPLICATE) & ((target == ALL_RANKS) | (target == receiver))
     rows = records[arrived & (receiver != records["origin"]) & healthy[receiver]]

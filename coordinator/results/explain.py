@@ -14,7 +14,6 @@ from coordinator.history.journal import COLUMNS
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import stated_effects
-from emunode.faults.timeline import FaultTimeline
 from emunode.model import ALL_RANKS, FOLDING, Rank, Step
 
 LISTED: Final = 40
@@ -125,17 +124,14 @@ def _causes(plan: Plan, row: HopRow, received: Iterable[HopRow]) -> list[HopRow]
 
 def _blamed(plan: Plan, row: HopRow) -> str:
     """Return the faults, as the scenario states them, that are in force where a hop was lost."""
-    places = (row["sender"], row["receiver"], (row["sender"], row["port"]))
-    found = [
-        text
-        for text, records in plan.faults_by_text.items()
-        if any(FaultTimeline(records).at(place, row["step"]) for place in places)
-        # A kind that does not state its effects may have lost it.
-        or any(
-            stated_effects(each) is None and each.place in places and row["step"] in each.interval for each in records
-        )
-    ]
-    return ", ".join(found) or ("withheld by a detector" if row["outcome"] == "withheld" else "a fault that has ended")
+    places, step = (row["sender"], row["receiver"], (row["sender"], row["port"])), row["step"]
+    spells = (spell for place in places for spell in plan.judged.timeline.spells.get(place, ()))
+    texts = {spell.fault.text for spell in spells if step in spell.interval}
+    # A kind that does not state its effects may have lost it.
+    opaque = (each for each in plan.faults if each.place in places and stated_effects(each) is None)
+    texts |= {each.text for each in opaque if step in each.interval}
+    blamed = ", ".join(text for text in plan.faults_by_text if text in texts)
+    return blamed or ("withheld by a detector" if row["outcome"] == "withheld" else "a fault that has ended")
 
 
 def _listed(lines: Iterable[str]) -> list[str]:

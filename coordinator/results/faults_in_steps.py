@@ -10,6 +10,7 @@ from coordinator.scenario.model import Scenario, costs_of
 from coordinator.theory.dependence.outages import outages_of
 from emunode.faults.effects import ALWAYS, Stops
 from emunode.faults.kinds import FOREVER, Fault, Moment
+from emunode.faults.timeline import FaultTimeline
 
 
 def judged_plan(scenario: Scenario) -> Plan:
@@ -54,7 +55,7 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
         if start < over or not start:
             in_effect.append(translated[fault])
     breaking = [fault for fault in in_effect if not fault.slows]
-    outages = outages_of(breaking, (), plan.topology, plan.spec.seed)
+    outages = outages_of(FaultTimeline(breaking), (), plan.topology, plan.spec.seed)
     # Acknowledgements and signs of life make packets late, so that their steps say little of their times.
     punctual = len(breaking) == len(in_effect) and not plan.spec.has_control
     # Nodes that go by steps wait for a hanging node until it resumes.

@@ -51,7 +51,7 @@ def completion_seconds(plan: ResolvedRun, records: Records, timetable: Timetable
     If every rank is served, all of them have everything due to them from then on. `records` are all rows of the run.
     """
     healthy = np.ones(plan.topology.order, dtype=np.bool_)
-    healthy[list(plan.states)] = False
+    healthy[list(plan.judged.states)] = False
     receiver, target = records["receiver"], records["target"]
     meant = ((target == ALL_RANKS) | (target == receiver)) & healthy[receiver]
     rows = records[(records["outcome"] == HopOutcome.FIRST) & meant & (receiver != records["origin"])]

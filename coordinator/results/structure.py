@@ -41,7 +41,7 @@ def structure_metrics(plan: ResolvedRun, journal: pl.LazyFrame, rows: int | None
 def claimed_structure(plan: ResolvedRun) -> list[str]:
     """Return the names of the metrics that the structure claims of a fault-free run need, in alphabetical order."""
     # Faults cut paths short and leave trees incomplete, so a property of whole trees says nothing about such a run.
-    return [] if plan.harmful_faults else sorted({claim.name for claim in plan.algorithm.structure_claims()})
+    return [] if plan.judged.harmful_faults else sorted({claim.name for claim in plan.algorithm.structure_claims()})
 
 
 @dataclass(frozen=True)

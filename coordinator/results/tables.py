@@ -136,7 +136,7 @@ def node_table(plan: ResolvedRun, arrivals: pl.DataFrame) -> pl.DataFrame:
             "first_step",
             "last_step",
             "expected",
-            state=pl.col("rank").replace_strict(dict(plan.states), default="alive", return_dtype=pl.String),
+            state=pl.col("rank").replace_strict(dict(plan.judged.states), default="alive", return_dtype=pl.String),
         )
         .sort("rank")
     )

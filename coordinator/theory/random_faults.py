@@ -135,5 +135,5 @@ def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> tuple[Outages
     if any(passing(effect, place) is None for place, _, effect in timeline):
         return None
     losses: dict[LinkEnd, list[tuple[Interval, float]]] = {}
-    outages = outages_of(faults, faulty, algorithm.topology, algorithm.spec.seed, losses)
+    outages = outages_of(timeline, faulty, algorithm.topology, algorithm.spec.seed, losses)
     return None if outages is None else (outages, losses)

@@ -199,10 +199,10 @@ def given_damage(
             byzantine.setdefault(fault.rank, []).append(fault.interval)
         else:
             others.append(fault)
-    outages = outages_of(others, faulty, topology, seed)
+    timeline = FaultTimeline(others)
+    outages = outages_of(timeline, faulty, topology, seed)
     if outages is None:
-        mute = FaultTimeline(others).opaque
-        hint = f": effects() is not defined by {', '.join(mute)}" if mute else ""
+        hint = f": effects() is not defined by {', '.join(timeline.opaque)}" if timeline.opaque else ""
         raise InexactError(f"the effect of the faults of the scenario does not follow from paths alone{hint}")
     return outages, byzantine
 

@@ -597,6 +597,13 @@ FAMILIES: Final = Registry[str, type[Topology]](
 )
 
 
+def switches(topology: Topology) -> list[Rank]:
+    """Return the ranks that only forward."""
+    if len(topology.data_ranks) == topology.order:
+        return []
+    return [rank for rank in topology.ranks() if topology.is_switch(rank)]
+
+
 def breadth_first_distances(topology: Topology, root: Rank) -> "array[int]":
     """Return the distance of every rank from `root`, by rank.
 

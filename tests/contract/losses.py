@@ -51,10 +51,10 @@ def checked_trial(plan: Plan, faults: Sequence[str]) -> TrialResult:
     counts = count_trial(broken, sorted_records(rows), network.altered_copies)
     result = judge_trial(broken, counts, ExecutionResult())
     assert result.violated == () or plan.algorithm.traits.negative_control, (plan.spec, faults)
-    root = plan.spec.source in broken.states and plan.spec.collective not in ROOTLESS
+    root = plan.spec.source in broken.judged.states and plan.spec.collective not in ROOTLESS
     if root or not result.expected or plan.spec.algorithm in UNDETERMINED:
         return result
-    if not broken.effective_faults:
+    if not broken.judged.effective_faults:
         assert result.journal_hash == hash_of(plan.algorithm)
     elif plan.spec.algorithm in QUEUED and result.predicted is None:
         assert any(claim.name == "intact_deliveries" and claim.relation == ">=" for claim in run_claims(broken).kept)
@@ -140,7 +140,7 @@ def copies_on_disjoint_paths_survive_fewer_crashes(case: AlgorithmCase) -> None:
                 assert result.intact == result.expected, (plan.spec, faults)
                 broken = plan.with_faults(faults)
                 claimed = any(f"survives {redundancy - 1} faults" in claim.source for claim in run_claims(broken).kept)
-                assert claimed or not broken.effective_faults
+                assert claimed or not broken.judged.effective_faults
 
 
 def crashes(plan: Plan, size: int, chance: Random) -> Iterator[Sequence[str]]:

@@ -91,7 +91,7 @@ def compare(given: Plan, chance: Random, trials: int, kinds: Sequence[str] = KIN
     engine = batch_engine_of(given)
     sets = [some_faults(given, chance, kinds) for _ in range(trials)]
     seeds = [chance.randrange(1000) for _ in sets]
-    effective = [replace(given, faults=faults).effective_faults for faults in sets]
+    effective = [replace(given, faults=faults).judged.effective_faults for faults in sets]
     found = engine.evaluate(batch_of(engine.arcs, effective, seeds), copies=True, latencies=True)
     assert found.latencies is not None
     by_step: Counter[int] = Counter()

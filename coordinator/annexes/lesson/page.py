@@ -26,7 +26,7 @@ from coordinator.reports.scene.scene import Positions
 from coordinator.reports.scene.votes import judged_ranks, segments_due
 from coordinator.reports.theme import colour_variables
 from coordinator.results.claims import Judgement
-from coordinator.results.deliveries import silent_sources, switches
+from coordinator.results.deliveries import silent_sources
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Fault, LinkFault, NodeFault
 from emunode.model import ROOTLESS, HopOutcome
@@ -119,7 +119,7 @@ def judged_record(finished: MemoryRun) -> dict[str, object]:
     plan, summary = finished.plan, finished.summary
     due = judged_ranks(plan).tolist()
     if plan.spec.collective in GIVING:  # the page counts the nodes that have sent
-        others = {plan.spec.source, *plan.states, *switches(plan.topology)}
+        others = {plan.spec.source, *plan.judged.excluded}
         due = [rank not in others for rank in plan.topology.ranks()]
     return {
         "verdict": str(finished.verdict),

@@ -171,7 +171,7 @@ def _unequal(run: ResolvedRun, trees: "FoldTrees") -> str:
 
 def _nothing_lost(run: ResolvedRun) -> bool:
     """Return whether every contribution is to be in every result, whatever the faults."""
-    return not run.harmful_faults or run.spec.reliable is not None
+    return not run.judged.harmful_faults or run.spec.reliable is not None
 
 
 def trees_of(algorithm: Algorithm) -> "FoldTrees | None":

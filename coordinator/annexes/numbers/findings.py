@@ -33,5 +33,5 @@ def findings(
             "tree_depth": trees.depth,
             "trees_per_element": trees.trees_per_element,
         }
-    undisturbed = not run.effective_faults
+    undisturbed = not run.judged.effective_faults
     return Findings(metrics, bits_of(run.algorithm, results, trees, probe, undisturbed=undisturbed, lost=lost))

@@ -224,7 +224,7 @@ def _fault_record(plan: Plan) -> dict[str, object]:
     any_step = plan.spec.has_control or (timing and not plan.exact_steps)
     return {
         "faults": bool(plan.faults),
-        "harmful": bool(plan.harmful_faults),
+        "harmful": bool(plan.judged.harmful_faults),
         "faulty_owners_are_silent": bool(silent_sources(plan)),
         "knows_neighbours": plan.spec.knows_neighbours,
         "receipts_before": 0 if any_step else min(timing, default=None),
@@ -249,7 +249,7 @@ def node_rows(plan: Plan) -> pl.DataFrame:
     """Return rank, label, whether it is a switch, and state of every node."""
     topology = plan.topology
     rows = [
-        (rank, topology.label(rank), int(topology.is_switch(rank)), plan.states.get(rank, ""))
+        (rank, topology.label(rank), int(topology.is_switch(rank)), plan.judged.states.get(rank, ""))
         for rank in topology.ranks()
     ]
     return pl.DataFrame(rows, schema=["rank", "label", "switch", "state"], orient="row")
@@ -264,7 +264,7 @@ def link_rows(plan: Plan) -> pl.DataFrame:
 
 def fault_rows(plan: Plan) -> pl.DataFrame:
     """Return place, first step, first step after it, and effect of every fault; a kind may have an unknown effect."""
-    timeline = plan.timeline
+    timeline = plan.judged.timeline
     rows = [(_place(place), *interval, _word(effect)) for place, interval, effect in timeline]
     rows += [(_place(place), 1, 2**62, "unknown") for place in sorted(timeline.opaque_places, key=_place)]
     return pl.DataFrame(

@@ -76,7 +76,7 @@ class CutEngine(CertificateEngine):
         if reason is not None:
             raise NotProvableError(reason)
         try:
-            outages, byzantine = given_damage(plan.faults, plan.states, plan.topology, plan.spec.seed)
+            outages, byzantine = given_damage(plan.faults, plan.judged.states, plan.topology, plan.spec.seed)
             if places.sources & outages.faulty:
                 raise InexactError("the source is faulty")
             parts = [parts_of(fault_set, places) for fault_set in fault_sets]

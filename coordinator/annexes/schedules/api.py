@@ -20,6 +20,7 @@ from coordinator.theory.dependence.outages import outages_of
 from coordinator.theory.lower_bounds import RequiredTraffic, lower_bounds
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
+from emunode.faults.timeline import FaultTimeline
 from emunode.model import Collective, Rank, Step
 from emunode.topologies.base import Topology
 
@@ -116,7 +117,7 @@ def stalled_by(
     """
     records = parse_faults(faults, topology)
     faulty = {fault.place for fault in records if isinstance(fault.place, int)}
-    outages = outages_of(records, faulty, topology, 0)
+    outages = outages_of(FaultTimeline(records), faulty, topology, 0)
     if outages is None:
         raise ScenarioError(
             "fault", " ".join(faults), "thread blocks are followed under crash, hang, down and silence only"

@@ -54,7 +54,7 @@ class StepCase:
 
     def __init__(self, run: ResolvedRun, journal: pl.LazyFrame) -> None:
         self.run = run
-        self.recoveries: Iterable[tuple[int, Rank]] = run.timeline.recoveries
+        self.recoveries: Iterable[tuple[int, Rank]] = run.judged.timeline.recoveries
         # By this step nodes have noticed every event of the run, whether or not the journal has any row about it.
         end = int(journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0)
         self._last = run.settled_by(end)
@@ -72,7 +72,7 @@ class StepCase:
         run, last = self.run, self._last
         found: dict[tuple[Rank, Port], list[Step]] = {}
         # Suspicions in lock-step follow from faults and seed, without the journal.
-        stops = run.timeline.of(Stops)
+        stops = run.judged.timeline.of(Stops)
         changes = suspicions(run, last + 1)[0] if run.spec.knowledge is FaultKnowledge.DETECT else []
         for step, rank, port, suspected, _ in changes:
             # A rank that hangs acts on a suspicion as soon as it runs again.
@@ -111,7 +111,7 @@ class StepCase:
         return any(
             # Faults may be planned for steps after the end of the run, when the node would have decided.
             isinstance(effect, Stops) and self._last < interval.start <= due
-            for interval, effect, _ in self.run.timeline.spells.get(rank, ())
+            for interval, effect, _ in self.run.judged.timeline.spells.get(rank, ())
         )
 
     def slowest(self, decisions: Sequence[Reported]) -> dict[str, int | float]:

@@ -125,7 +125,7 @@ def silent_since(run: ResolvedRun, step: Step, rank: Rank, port: Port) -> Step:
     """Return the first step of the silence that lasts in `step`: of the neighbour behind a port, or of the link from it."""
     peer, its_port = run.topology.end(rank, port)
     # A neighbour is silent if it is stopped itself, or if the link from it is down; outages that meet are one silence.
-    stops = (*run.timeline.stops.get(peer, ()), *run.timeline.stops.get((peer, its_port), ()))
+    stops = (*run.judged.timeline.stops.get(peer, ()), *run.judged.timeline.stops.get((peer, its_port), ()))
     return min(interval.start for interval in merged(stops) if step in interval)
 
 

@@ -44,7 +44,7 @@ def reliable_violations(
     Where a fault delays packets, hops have the steps of their crossing, so their distances say nothing. A rank that
     recovers counts its attempts from 1 again.
     """
-    timeline = run.timeline
+    timeline = run.judged.timeline
     lives = 1 + len(timeline.recoveries)
     # A segment may be sent to a child, and then to the same node because it has asked for it meanwhile, perhaps twice.
     repair = run.spec.repair

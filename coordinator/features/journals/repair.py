@@ -113,7 +113,7 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     if not run.spec.asks:
         return [journal.filter(IS_REQUEST).select("step")]
     assert run.spec.repair is not None
-    timeline = run.timeline
+    timeline = run.judged.timeline
     changed = timeline.effects & {Delays, Duplicates} or timeline.recoveries or timeline.opaque
     unasked = _unasked(run, journal)
     # Then steps do not tell when a packet was there, a rank may have lost its segments, or a link repeats requests.

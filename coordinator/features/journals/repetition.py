@@ -54,7 +54,7 @@ def _repetition_metrics(
         "agreement_errors": verdicts.metrics["agreement_errors"]
         + repetition.strays
         # The audit of the whole run judges whether faults explain the lost packets.
-        + (max(0, numbers["illegal_hops"] - numbers["lost"]) if run.timeline.is_lasting else 0),
+        + (max(0, numbers["illegal_hops"] - numbers["lost"]) if run.judged.timeline.is_lasting else 0),
     }
 
 

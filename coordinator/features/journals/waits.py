@@ -54,7 +54,7 @@ def settled_at(run: ResolvedRun, evidence: Evidence) -> int | None:
 
     Of a collective that ran again its last arrival counts.
     """
-    healthy = ~pl.col("receiver").is_in(list(run.states))
+    healthy = ~pl.col("receiver").is_in(list(run.judged.states))
     new = ((pl.col("outcome") == "first") & IS_DATA) | (IS_REPETITION & ARRIVED)
     rows = evidence.journal.filter(new, healthy)
     if run.scenario.clock != "timed":
@@ -112,10 +112,10 @@ def _fate(run: ResolvedRun, attempts: Attempts) -> str:
 
 def _state(run: ResolvedRun, sender: Rank) -> str:
     """Return in words the state of a faulty sender."""
-    state = run.states.get(sender)
+    state = run.judged.states.get(sender)
     if state is None:
         return ""
-    forgot = any(rank == sender for _, rank in run.timeline.recoveries)
+    forgot = any(rank == sender for _, rank in run.judged.timeline.recoveries)
     return ", after it crashed and forgot what it had" if forgot else f"; it is {state}"
 
 

@@ -16,7 +16,7 @@ from coordinator.planning.plan import Plan
 from coordinator.reports.computed_layout import Ranks
 from coordinator.reports.data import RunData
 from coordinator.reports.scene.packets import GAIN, VOTE, framed
-from coordinator.results.deliveries import messages_due, pieces_due, silent_sources, switches
+from coordinator.results.deliveries import messages_due, pieces_due, silent_sources
 from coordinator.results.voting import PIECE, cast_votes, count_votes
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import FOLDING, Collective
@@ -298,7 +298,7 @@ def _messages_by_rank(plan: Plan) -> NDArray[np.signedinteger]:
     if plan.spec.collective is not Collective.GATHER:
         return messages_due(plan)
     due = np.full(plan.topology.order, plan.spec.messages)
-    due[[plan.spec.source, *plan.states, *switches(plan.topology)]] = 0
+    due[[plan.spec.source, *plan.judged.excluded]] = 0
     return due
 
 

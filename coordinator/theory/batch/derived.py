@@ -51,7 +51,13 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
     # By the claimed number of hops: tracing a schedule that is too long would take as long as the run.
     hops = stated_hops(plan.algorithm)
     # A kind that does not state its effects may change anything, also what a packet carries: nothing exact is claimed.
-    if not plan.harmful_faults or plan.timeline.opaque or broken_root(plan) or hops is None or hops > MOST_HOPS:
+    if (
+        not plan.judged.harmful_faults
+        or plan.judged.timeline.opaque
+        or broken_root(plan)
+        or hops is None
+        or hops > MOST_HOPS
+    ):
         return []
     if plan.delivers_late:
         return [] if known else _over_reliable_links(plan)
@@ -222,7 +228,7 @@ class PlanEffects:
 def _faulty(plan: Plan) -> Bits:
     """Return the ranks with nothing due to them, as a bit row of a single trial."""
     rows = no_trials(plan.topology.order, 1)
-    ranks = np.array(sorted(plan.states), np.int64)
+    ranks = np.array(sorted(plan.judged.states), np.int64)
     mark(rows, ranks, np.zeros(len(ranks), np.int64))
     return rows
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import roots_of
-from coordinator.results.deliveries import count_deliveries, record_arrivals, switches
+from coordinator.results.deliveries import count_deliveries, record_arrivals
 from coordinator.results.metrics import NOTHING_DUE
 from coordinator.theory.batch.exactness import PASS_BYTES
 from coordinator.theory.batch.fault_batch import Arcs, BatchEffects, FaultBatch, has_values
@@ -81,7 +81,7 @@ class BatchEngine:
         self._folds = plan.spec.collective in FOLDING
         self._due = due_messages(plan.algorithm, schedule)
         # Nothing is due to switches, nor from them.
-        self._data = np.setdiff1d(np.arange(plan.topology.order), switches(plan.topology))
+        self._data = np.array(plan.topology.data_ranks, np.int64)
         self._roots = np.array([root for root, _ in roots_of(plan)], np.int64)
         self._silent = owners_are_silent(plan.algorithm)
 

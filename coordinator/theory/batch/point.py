@@ -51,9 +51,9 @@ class PointEngine:
         self._draws = draws
         self._seed_of = seed_of
         fault_set, end = draws.fault_set, plan.algorithm.final_step
-        # As in `Plan.effective_faults`: a fault that begins after the last step has no effect.
+        # As in `JudgedRun.effective_faults`: a fault that begins after the last step has no effect.
         self._late = end is not None and fault_set.window.start > end
-        self._given = list(effects_of(plan.effective_faults, engine.arcs))
+        self._given = list(effects_of(plan.judged.effective_faults, engine.arcs))
         # A drawn place has no other fault, so the fault alone determines its random numbers.
         self._drawn = {
             term: [episode for episode, _ in episodes_of([fault_set.fault_of(term)])] for term in fault_set.parts
@@ -135,7 +135,7 @@ class PointEngine:
         topology = self._plan.topology
         given = {
             (min(pair), max(pair))
-            for fault in self._plan.effective_faults
+            for fault in self._plan.judged.effective_faults
             if isinstance(fault, LinkFault) and fault.breaks
             for pair in [(fault.sender, topology.neighbour(fault.sender, fault.port))]
         }

@@ -1,12 +1,11 @@
 """Ranks and directions of links that are out of service: the faults whose losses follow from a schedule."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from emunode.faults.effects import ALWAYS, Choice, Drifts, Interval, LinkEnd, Loses, Place, Slows, Stops
-from emunode.faults.kinds import Fault
 from emunode.faults.timeline import FaultTimeline, merged
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
@@ -57,19 +56,18 @@ LossRates = Mapping[LinkEnd, Sequence[tuple[Interval, float]]]
 
 
 def outages_of(
-    faults: Iterable[Fault],
+    timeline: FaultTimeline,
     faulty: Collection[Rank],
     topology: Topology,
     seed: int,
     losses: dict[LinkEnd, list[tuple[Interval, float]]] | None = None,
 ) -> Outages | None:
-    """Return the outages that the faults amount to, or None if a fault has another effect.
+    """Return the outages that the faults of `timeline` amount to, or None if a fault has another effect.
 
     The silence of a node is an outage of all links over which the node should send. A crash that ends is not an outage,
     since the node has lost its state. Faults that lose, alter, repeat or delay single packets, or that state no
     effects, are no outages either; but links that lose each packet with a probability are noted in `losses`, if given.
     """
-    timeline = FaultTimeline(faults)
     if timeline.opaque:
         return None
     found: dict[Place, list[Interval]] = {}

@@ -73,7 +73,7 @@ def test_losses_follow_from_the_schedule(path: Path) -> None:
     for step in range(1, last + 1):
         faulty = case.but(f"crash:1@{step}")
         plan = faulty.plan
-        outages = outages_of(plan.faults, plan.states, plan.topology, 0)
+        outages = outages_of(plan.judged.timeline, plan.judged.states, plan.topology, 0)
         assert outages is not None
         found = losses(plan.algorithm, outages)
         assert found is not None

@@ -129,7 +129,7 @@ def test_a_timed_trial_is_the_run_with_its_faults() -> None:
                 timeline = result.conclusion.timeline
                 assert timeline is not None
                 first = result.journal.filter(pl.col("outcome") == "first").collect()
-                healthy = [rank for rank in range(24) if rank not in result.conclusion.plan.states]
+                healthy = [rank for rank in range(24) if rank not in result.conclusion.plan.judged.states]
                 ends = first.join(timeline, on=["step", "sender", "port"]).filter(pl.col("receiver").is_in(healthy))
                 assert row["seconds"] == ends["end"].max()
 

@@ -85,7 +85,7 @@ def test_deliveries_have_an_independent_claim_if_there_is_one(scenario: str, set
         except ScenarioError:
             continue  # the clock, or the protocol, has no such fault
         about = [claim for claim in run_claims(plan).kept if claim.name in DELIVERY]
-        promised = plan.algorithm.claims_with_faults(*plan.count_broken(), plan.states)
+        promised = plan.algorithm.claims_with_faults(*plan.count_broken(), plan.judged.states)
         independent = [claim for claim in about if not claim.derived]
         assert independent or not promised or not about, kind
         beside += bool(independent and promised)

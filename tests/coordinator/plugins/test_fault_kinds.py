@@ -193,7 +193,7 @@ def test_a_kind_without_effects_runs_without_exact_claims(case: Case) -> None:
     assert broken.run.verdict is not Verdict.VIOLATED
     names = {name for name, relation in claimed(broken) if relation == "=="}
     assert names <= {"illegal_hops", "early_hops"}
-    assert broken.plan.timeline.opaque == ("whim",)
+    assert broken.plan.judged.timeline.opaque == ("whim",)
 
 
 def test_cut_off_nodes_name_them() -> None:
@@ -213,7 +213,7 @@ def test_cut_off_nodes_name_them() -> None:
 def test_the_worst_set_is_that_of_the_known_kind(faults: str, known: str) -> None:
     worst, expected = ONE_TREE.but(faults).plan, ONE_TREE.but(known).plan
     assert [fault.place for fault in worst.faults] == [fault.place for fault in expected.faults]
-    assert worst.outages == expected.outages
+    assert worst.judged.outages == expected.judged.outages
 
 
 @pytest.mark.parametrize(

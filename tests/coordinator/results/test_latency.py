@@ -54,7 +54,7 @@ def test_latencies_are_those_of_the_journal(case: tuple[str, str, dict[str, obje
         latencies = [
             max(pieces.values())
             for rank, pieces in first.items()
-            if rank != plan.spec.source and rank not in plan.states and len(pieces) == due
+            if rank != plan.spec.source and rank not in plan.judged.states and len(pieces) == due
         ]
         packets = len(_packets(records))
         expected: dict[str, object] = {

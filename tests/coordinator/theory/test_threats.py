@@ -36,8 +36,8 @@ def test_undamaged_copies_are_those_that_arrive(case: Case, kinds: tuple[str, ..
     link = f"{network.label(source)}~{network.label(other)}"
     faults = tuple(kind.replace("@", f":{link if kind.startswith('down') else network.label(near)}@") for kind in kinds)
     plan = case.but(*faults).plan
-    assert plan.outages is not None
-    threats, found = Threats(plan.outages, {}, ()), Counter[tuple[Rank, int]]()
+    assert plan.judged.outages is not None
+    threats, found = Threats(plan.judged.outages, {}, ()), Counter[tuple[Rank, int]]()
     messages = ThreatenedMessages(paths_of(plan.algorithm), threats)
     for message in messages.due:
         for piece in messages.paths.segments[message]:
@@ -58,7 +58,7 @@ def test_places_of_a_copy_are_those_that_stop_it(case: Case, text: str) -> None:
     threats = Threats(Outages(), {}, parts_of(fault_set, sites))
     messages = ThreatenedMessages(paths_of(plan.algorithm), threats)
     place = sorted(threats.parts[0].eligible)[1]
-    struck = case.but(sites.spec(fault_set.parts[0], place, fault_set.when)).plan.outages
+    struck = case.but(sites.spec(fault_set.parts[0], place, fault_set.when)).plan.judged.outages
     assert struck is not None
     under = replace(threats, outages=struck)
     for message in messages.due:
