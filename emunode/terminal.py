@@ -4,9 +4,10 @@ Names, labels, reasons and logs may come from files, plug-ins, programs or hosts
 would move the cursor or change earlier lines, and bidirectional overrides would show another order than the text has.
 """
 
+import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from unicodedata import category
 
 SHOWN = frozenset({"Zs", "Cn", "Co"})
@@ -56,3 +57,8 @@ def first_of(names: Sequence[str], most: int, count: int | None = None) -> str:
     """
     count = len(names) if count is None else count
     return ", ".join([*names[:most], *([f"{count - most:,} more"] if count > most else [])])
+
+
+def print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
+    """Print a value as JSON on standard output."""
+    say(json.dumps(value, indent=2))

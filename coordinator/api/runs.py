@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import polars as pl
 
 from coordinator.annexes import annex_function
-from coordinator.api.contradictions import contradictions_named
 from coordinator.api.forks import require_usable
 from coordinator.api.panels import Panel, panel_of_run, shown_panels
 from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, load_kept_plugins, restore_topology
@@ -21,6 +20,7 @@ from coordinator.api.threads import call
 from coordinator.execution.branch import Origin, branch_folder
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
+from coordinator.execution.verify import contradictions_named
 from coordinator.history.stored.reading import read_bytes
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import needs_own_network, require_possible, warning

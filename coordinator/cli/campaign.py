@@ -22,7 +22,6 @@ from coordinator.campaigns.statistics import findings_per_hour
 from coordinator.campaigns.store import read_grid, require_same_grid
 from coordinator.campaigns.tables import CampaignRow
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.given import texts_of, values_from
 from coordinator.cli.options import ScenarioWords
 from coordinator.cli.output import OUTPUT, Command, as_command
@@ -32,7 +31,7 @@ from coordinator.reports.campaign_report import process_cells
 from coordinator.scenario.named import name_again, require_same
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
-from emunode.terminal import plural, say
+from emunode.terminal import plural, print_json, say
 
 SHOWN_VIOLATIONS = 3
 KEPT = "finished trials are kept, and the same command runs the others"

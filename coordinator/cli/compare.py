@@ -11,7 +11,6 @@ from rich.markup import escape
 
 from coordinator.api.comparisons import compare
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.compare import compared_rows
@@ -20,7 +19,7 @@ from coordinator.reports.numbers import show
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
-from emunode.terminal import say, visible
+from emunode.terminal import print_json, say, visible
 
 
 @Parameter(name="*", group=OUTPUT)

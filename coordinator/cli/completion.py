@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from coordinator.cli.app import app
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 
 def install_completion(

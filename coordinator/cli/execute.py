@@ -12,7 +12,6 @@ from pathlib import Path
 
 from coordinator.api.console import say_wrapped
 from coordinator.api.progress import on_stderr
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import RunOutput
 from coordinator.cli.result import show_result
 from coordinator.cli.run_view import run_view
@@ -26,7 +25,7 @@ from coordinator.history.run_index import REPORT
 from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.watch import Watch
 from coordinator.planning.plan import Plan
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 
 def run_plan(

@@ -7,9 +7,8 @@ from difflib import get_close_matches
 from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
 from coordinator.api.console import say_wrapped
-from coordinator.cli.documents import print_json
 from emunode.errors import EmulatorError, FaultError, RuleError, ScenarioError
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 INTERNAL = "internal error: "
 

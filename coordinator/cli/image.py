@@ -9,11 +9,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import coordinator
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, as_command
 from emunode import __version__
 from emunode.errors import RunError, ScenarioError
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 PACKAGED = "container"
 """Folder of this package where a wheel puts `compose/` and `scripts/image` of the source tree."""

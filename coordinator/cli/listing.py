@@ -20,14 +20,13 @@ from coordinator.api.lists import (
     topology_rows,
 )
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import PluginCommand, as_command
 from emunode.algorithms.base import ANY_FAMILY, Algorithm, Need
 from emunode.algorithms.registry import RegisteredAlgorithm
 from emunode.annexes import PROGRAM
 from emunode.errors import PLUGIN_HINT, ScenarioError, did_you_mean
 from emunode.model import Collective, CollectiveSpec
-from emunode.terminal import plural, say, unwrapped
+from emunode.terminal import plural, print_json, say, unwrapped
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 

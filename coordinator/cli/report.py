@@ -5,10 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coordinator.api.contradictions import contradictions_named
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
+from coordinator.execution.verify import contradictions_named
 from coordinator.history.run_directory import RUNS
 from coordinator.history.run_index import REPORT, read_runs, write_index
 from coordinator.reports.data import find_run
@@ -16,7 +15,7 @@ from coordinator.reports.index_page import index_page
 from coordinator.reports.run_report import write_report
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 
 @as_command

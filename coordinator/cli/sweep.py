@@ -12,7 +12,6 @@ from coordinator.api.progress import on_stderr
 from coordinator.campaigns.sweep import METRICS, Sweep
 from coordinator.campaigns.sweep import sweep as run_sweep
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.given import is_file_name, named_values, values_from
 from coordinator.cli.options import make_flags
 from coordinator.cli.output import OUTPUT, Command, as_command
@@ -20,7 +19,7 @@ from coordinator.cli.varied import varied_values
 from coordinator.reports.sweep_report import columns_of
 from emunode.errors import ScenarioError
 from emunode.model import Collective
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 AGAIN = "finished runs are kept, and the same command runs the others"
 KEPT = "nothing is kept; with --out, finished runs are"

@@ -10,12 +10,11 @@ from cyclopts import Parameter
 from coordinator.api.console import say_wrapped
 from coordinator.api.verification import explained_state, inevitable_loss
 from coordinator.api.verification import verify as verify_run
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, PluginFlag, ProgramFlag, RunArgument, as_command
 from coordinator.scenario.plugins import load_plugins
 from coordinator.scenario.programs import allow_program
 from emunode.errors import ScenarioError
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 
 @Parameter(name="*")

@@ -20,8 +20,8 @@ from coordinator.networks.timed import Timed
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
-from coordinator.results.host_traffic import host_traffic
 from coordinator.results.queries import read_once
+from coordinator.results.tables import host_traffic
 from coordinator.scenario.fault_draws import require_harm
 from coordinator.scenario.named import require_named
 from coordinator.theory.batch.derived import derived_claims

@@ -6,6 +6,7 @@ The journal is hashed, measured and judged like the journal of a new run, and re
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import isclose
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from polars.exceptions import PanicException
 
 from coordinator.annexes import annex_function
 from coordinator.execution.branch import compare_with_origin
@@ -51,8 +53,8 @@ from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.results.explain import hop_words
-from coordinator.results.host_traffic import HOST_TRAFFIC, host_traffic
 from coordinator.results.run_metrics import RUN_METRICS
+from coordinator.results.tables import HOST_TRAFFIC, host_traffic
 from coordinator.scenario.model import Scenario, costs_of
 from coordinator.scenario.networks import NETWORK, PREFIX
 from coordinator.scenario.plugins import FOLDER as PLUGINS
@@ -62,7 +64,7 @@ from coordinator.scenario.schedule_text import readable_copies
 from coordinator.theory.batch.derived import derived_claims
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import results_of
-from emunode.errors import ScenarioError
+from emunode.errors import EmulatorError, ScenarioError
 from emunode.model import HopOutcome
 from emunode.timed.cost_model import NANO
 
@@ -487,3 +489,21 @@ def _same(stored: object, expected: object) -> bool:
         return abs(stored) < LARGEST_NUMBER and isclose(stored, expected, rel_tol=1e-9, abs_tol=1e-9)
     plain: object = json.loads(json.dumps(expected))
     return type(stored) is type(plain) and stored == plain
+
+
+@contextmanager
+def contradictions_named(*runs: Path | None) -> Iterator[None]:
+    """Turn an error within the block into a ScenarioError (field `run`) if one of these run directories does not verify.
+
+    Reports and exports rely on tables that fit together. If all runs verify, the error is one of this program, and stays.
+    """
+    try:
+        yield
+    except (EmulatorError, OSError):
+        raise
+    except (Exception, PanicException) as error:
+        for run in runs:
+            finding = None if run is None else next(iter(verify(run).findings), None)
+            if finding is not None:
+                raise ScenarioError("run", str(run), f"its files contradict each other: {finding}") from error
+        raise

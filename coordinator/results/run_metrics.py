@@ -15,7 +15,7 @@ from typing import Final
 import polars as pl
 
 from coordinator.planning.plan import Plan
-from coordinator.results.host_traffic import HOST_TRAFFIC
+from coordinator.results.tables import HOST_TRAFFIC
 from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.plugins import loaded_plugins
 from emunode.algorithms.claims import FURTHER_METRICS, METRICS

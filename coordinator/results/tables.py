@@ -1,8 +1,10 @@
 """The tables of a run directory: nodes, links, steps and faults."""
 
 from array import array
+from collections.abc import Mapping
 from itertools import chain
 from math import ceil
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -13,6 +15,7 @@ from coordinator.results.deliveries import messages_due
 from coordinator.results.queries import collect
 from emunode.faults.effects import ALWAYS
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of, value_names
+from emunode.host.placement import Placement
 from emunode.timed.cost_model import NANO
 from emunode.topologies.base import ABSENT, Topology
 
@@ -196,3 +199,20 @@ def _fault_record(plan: ResolvedRun, fault: Fault, hops: pl.DataFrame) -> dict[s
     record["last"] = fault.end if fault.end < FOREVER else None
     evidence = hops.filter(place, pl.col("outcome").is_in(fault.evidence))
     return {**record, "seen": evidence["step"].min()}
+
+
+HOST_TRAFFIC: Final = ("links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts")
+"""Keys of `summary.json` of runs with hosts. A network without a list of idle links has no counts of links."""
+
+
+def host_traffic(topology: Topology, placement: Placement, links: pl.DataFrame) -> Mapping[str, int]:
+    """Count bidirectional links and packets within hosts and across hosts, given the table of directed links of a run."""
+    hosts = np.array([placement.host(rank) for rank in topology.ranks()])
+    across = hosts[links["sender"].to_numpy()] != hosts[links["receiver"].to_numpy()]
+    packets = links["packets"].to_numpy()
+    counted = {"packets_within_hosts": int(packets[~across].sum()), "packets_across_hosts": int(packets[across].sum())}
+    if 2 * topology.link_count > LISTED_LINKS:
+        return counted
+    # The table has both directions of every link.
+    crossing = int(across.sum()) // 2
+    return {"links_within_hosts": topology.link_count - crossing, "links_across_hosts": crossing, **counted}

@@ -9,7 +9,7 @@ import pytest
 from coordinator.annexes import merged
 from coordinator.execution.sinks import FinishedRun
 from coordinator.execution.verify import verify
-from coordinator.results.host_traffic import HOST_TRAFFIC
+from coordinator.results.tables import HOST_TRAFFIC
 from coordinator.scenario.drivers import DRIVERS
 from tests.helpers.command_line import ROOT
 from tests.helpers.scenarios import Case

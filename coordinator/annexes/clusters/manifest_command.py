@@ -9,7 +9,6 @@ from cyclopts import Parameter
 
 from coordinator.annexes.clusters.containers import compose_file, swarm_file
 from coordinator.annexes.clusters.kubernetes import kubernetes_manifest, needs_comment
-from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
 from coordinator.cli.options import ScenarioFlags, ScenarioWords
 from coordinator.cli.output import Command, as_command
@@ -17,7 +16,7 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.command import scenario_flags
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 
 @dataclass

@@ -12,12 +12,11 @@ from coordinator.annexes import annex_function, merged
 from coordinator.annexes.exports.figures import figures_of_run, write_figures
 from coordinator.annexes.exports.files import export_campaign, plan_of
 from coordinator.annexes.exports.graph_formats import graphml_of_plan
-from coordinator.api.contradictions import contradictions_named
 from coordinator.api.runs import Run
 from coordinator.campaigns.store import GRID, read_grid_file
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, PluginCommand, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
+from coordinator.execution.verify import contradictions_named
 from coordinator.history.stored.reading import exists
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.campaign_report import pictures_of
@@ -26,7 +25,7 @@ from coordinator.reports.pictures import write_lines
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import absolute_value
 from emunode.errors import ScenarioError, did_you_mean
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 BELOW: Mapping[str, tuple[str, str]] = {
     words.removeprefix("export "): each for words, each in merged("commands").items() if words.startswith("export ")

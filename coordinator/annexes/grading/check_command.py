@@ -18,13 +18,12 @@ from coordinator.annexes.grading.gradescope import results
 from coordinator.annexes.grading.marks import MarkVerdict
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.history.stored.writing import replace_file
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 from emunode.topologies.registry import parse_topology
 
 REQUIREMENTS = Group("Requirements", sort_key=1)

@@ -6,11 +6,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coordinator.annexes.grading.scaffold import algorithm_text, network_text
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, as_command
 from emunode.errors import ScenarioError
 from emunode.model import Collective
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 FileFlag = Annotated[Path | None, Parameter(help="file to write; the name with underscores and .py in this folder")]
 

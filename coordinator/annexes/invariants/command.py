@@ -13,7 +13,6 @@ from coordinator.annexes.invariants.evaluate import evaluate
 from coordinator.annexes.invariants.registry import INVARIANTS
 from coordinator.annexes.invariants.survival import RATES
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, PluginCommand, as_command
 from coordinator.reports.network_picture import draw_network
 from coordinator.reports.pictures import Picture
@@ -23,7 +22,7 @@ from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
 from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK, InvariantResult, InvariantValue
 from emunode.errors import ScenarioError
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 from emunode.topologies.base import Topology
 
 DAY = 86_400.0

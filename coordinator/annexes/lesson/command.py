@@ -5,10 +5,9 @@ from coordinator.annexes.lesson.page import write_lesson
 from coordinator.api.progress import on_stderr
 from coordinator.api.runs import Run
 from coordinator.campaigns.session import phase_of
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import as_command
 from coordinator.cli.verify import warn_unverified
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 
 @as_command

@@ -30,11 +30,10 @@ from coordinator.annexes.mpi.traffic_command import (
 from coordinator.annexes.mpi.verdicts import OWN_CHOICE, CallVerdict, Ruled, count_verdicts
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.given import seconds_from
 from coordinator.cli.output import PluginCommand, as_command
 from emunode.errors import ScenarioError
-from emunode.terminal import plural, say
+from emunode.terminal import plural, print_json, say
 from emunode.topologies.base import Topology
 
 PROGRAM = Group("Traffic of a program", sort_key=2)

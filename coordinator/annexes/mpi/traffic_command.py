@@ -15,12 +15,11 @@ from coordinator.annexes.mpi.rules.base import PairCounts
 from coordinator.annexes.mpi.traffic import TrafficTable, read_traffic, summary_rows
 from coordinator.annexes.mpi.verdicts import CallVerdict, judge_counts
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, Command, as_command
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.networks import load_topology
 from emunode.errors import ScenarioError
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 from emunode.topologies.base import Topology
 
 CALLS = Group("Calls", sort_key=0)

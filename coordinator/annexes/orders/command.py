@@ -10,7 +10,6 @@ from coordinator.annexes.orders.shared_state import NOT_WATCHED
 from coordinator.annexes.orders.stored import read_order, write_order
 from coordinator.api.progress import on_stderr
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.given import texts_of
 from coordinator.scenario.command import run_command
 from coordinator.scenario.model import Scenario
@@ -18,7 +17,7 @@ from coordinator.scenario.named import name_again, require_same
 from coordinator.scenario.plugins import load_plugins, plugin_flags
 from coordinator.scenario.reach import FILE
 from emunode.errors import ScenarioError
-from emunode.terminal import plural, say
+from emunode.terminal import plural, print_json, say
 
 SHOWN_COUNTS = 40
 """Most rows of numbers of orders; `--json` has all."""

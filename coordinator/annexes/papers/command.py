@@ -16,12 +16,11 @@ from coordinator.annexes.papers.registry import REPRODUCTIONS, find_reproduction
 from coordinator.annexes.papers.run_store import FOLDER
 from coordinator.annexes.papers.tables import verdict_of
 from coordinator.api.progress import on_stderr
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import OUTPUT, PluginCommand, as_command
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.results.claims import EXIT_STATUS
 from emunode.errors import EmulatorError, ScenarioError
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 
 @as_command

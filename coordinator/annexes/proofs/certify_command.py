@@ -14,7 +14,6 @@ from coordinator.api.console import say_wrapped
 from coordinator.api.progress import on_stderr
 from coordinator.campaigns.engines import Engine
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.cli.given import values_from
 from coordinator.cli.options import ScenarioWords
 from coordinator.cli.output import OUTPUT, Command, as_command
@@ -23,7 +22,7 @@ from coordinator.scenario.command import describe
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.plugins import plugin_flags
 from emunode.errors import ScenarioError
-from emunode.terminal import plural, say
+from emunode.terminal import plural, print_json, say
 
 
 @as_command

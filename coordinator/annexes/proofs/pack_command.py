@@ -7,11 +7,10 @@ from cyclopts import Parameter
 
 from coordinator.annexes.proofs.certificate_archive import pack_certificate
 from coordinator.api.runs import Run
-from coordinator.cli.documents import print_json
 from coordinator.cli.output import JsonFlag, PluginFlag, as_command
 from coordinator.cli.verify import warn_unverified
 from coordinator.scenario.plugins import load_plugins
-from emunode.terminal import say
+from emunode.terminal import print_json, say
 
 
 @as_command

@@ -15,11 +15,10 @@ from coordinator.annexes.schedules.folder import JudgedFile, judge_file, schedul
 from coordinator.annexes.schedules.outages import StalledRun
 from coordinator.annexes.schedules.scenario_values import network_of_links
 from coordinator.cli import render
-from coordinator.cli.documents import print_json
 from coordinator.scenario.networks import load_topology
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
-from emunode.terminal import plural, say
+from emunode.terminal import plural, print_json, say
 from emunode.topologies.base import Topology
 
 VERDICTS: Final = ("holds", "holds, redundant", "violated", "refused", "undecided")

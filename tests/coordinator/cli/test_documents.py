@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from coordinator.cli.documents import print_json
+from emunode.terminal import print_json
 
 
 def test_a_document_is_indented_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ def report(work):
 """
 POLARS = """
 import os
-from coordinator.cli.interrupts import Interrupts
+from coordinator.cli.invoke import Interrupts
 import numpy, polars as pl
 interrupts = Interrupts()
 interrupts.install()

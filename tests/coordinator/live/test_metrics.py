@@ -18,11 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from coordinator.execution.observer import RunObserver
+from coordinator.execution.observer import RunCounters, RunObserver
 from coordinator.execution.run import run
 from coordinator.execution.run_metrics import MOST_HOSTS, families, metrics_text
 from coordinator.execution.sinks import DirectorySink, RunResult
-from coordinator.history.counters import RunCounters
 from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.opening import metrics_target
 from coordinator.networks.base import StepResult, UnreadArrivals

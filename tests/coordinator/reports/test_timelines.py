@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 
 from coordinator.reports.data import read_run
-from coordinator.reports.heat_chart import TIPPED_CELLS, heat_map
 from coordinator.reports.panels.base import Report
-from coordinator.reports.panels.links import TIMELINES, links_panel
+from coordinator.reports.panels.links import TIMELINES, TIPPED_CELLS, heat_map, links_panel
 from coordinator.reports.panels.space_time import space_time_panel
 from emunode.topologies.registry import parse_topology
 from tests.helpers.command_line import fields

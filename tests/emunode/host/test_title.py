@@ -16,7 +16,7 @@ from tests.helpers.scenarios import Case
 WITHOUT_LIBRARY = """
 import sys
 sys.modules["setproctitle"] = None
-from emunode.host.title import show_title
+from emunode.host.process import show_title
 from emunode.host.warmup import CONFIG
 from emunode.topologies.registry import parse_topology
 show_title(CONFIG._replace(host=7, hosts=9), parse_topology("star:4"))

@@ -13,9 +13,9 @@ from emunode.errors import ScenarioError
 from emunode.testing import to_networkx
 from emunode.topologies.base import SEARCH_LIMIT, breadth_first_distances
 from emunode.topologies.digest import links_sha256
-from emunode.topologies.finite_fields import FiniteField, prime_power
 from emunode.topologies.jellyfish import SplitMix64, random_regular_graph
 from emunode.topologies.registry import descriptions, parse_topology
+from emunode.topologies.slim_fly import FiniteField, prime_power
 from tests.helpers.support import golden_rows
 
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)

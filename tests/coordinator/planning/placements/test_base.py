@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.planning.placements.base import PLACEMENTS, RankPlacement, place, rank_placement
-from coordinator.results.host_traffic import HOST_TRAFFIC
+from coordinator.results.tables import HOST_TRAFFIC
 from coordinator.scenario.networks import absolute_value
 from emunode.errors import ScenarioError
 from emunode.registry import recorded, register, withdraw
