@@ -69,7 +69,7 @@ CORE_COMMANDS = {
     "open": ("runs:open_run", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_runs", "Compare stored runs: what differs in their scenarios, metrics and claims."),
     "doctor": ("doctor:doctor", "Check what this machine offers: limits, loopback, disk, clock, containers."),
-    "clean": ("clean:clean", "Remove what killed runs of this folder have left."),
+    "clean": ("leftovers:clean", "Remove what killed runs of this folder have left."),
     "image": ("image:image", "Build the container images with Docker."),
     "compose": ("image:compose", "Print a compose file."),
     "list topologies": ("listing:TopologiesCommand", "List the families of networks, with the form of their names."),

@@ -1,12 +1,14 @@
 """Reading a certificate file: its size, its nesting, its keys, and the types of all values are checked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.history.stored.reading import RefusedError, parse_json, read_text
-from coordinator.history.stored.version import VERSION_KEY, require_version
+from coordinator.history.stored.records import read_record, refused_in
+from coordinator.history.stored.version import require_version
 from coordinator.history.stored_run import unknown_keys
 
 FORMAT: Final = "coordinator-certificate"
@@ -14,20 +16,99 @@ MOST_BYTES: Final = 64 * 2**20
 MOST_LEVELS: Final = 10_000
 LARGEST: Final = 10**4000
 """A bound on whole numbers: there are more sets of faults than 64 bits can count."""
-MAYBE_INT: Final = (int, type(None))
-KEYS: Final = {
-    "format": str, VERSION_KEY: str, "verdict": str, "method": str, "network": dict, "schedule": dict,
-    "levels": list, "threats": list, "counterexample": (dict, type(None)), "scenario": dict,
-}  # fmt: skip
-DIFFERENT_KEYS: Final = {"faults": list, "memory": str, "driver": str}
-"""The keys of `different`; only a certificate whose drivers had different histories has them."""
-LEVEL_KEYS: Final = {
-    "faults": str, "sets": int, "survived": list, "lost": MAYBE_INT, "undecided": int, "histories": list
-}  # fmt: skip
-THREAT_KEYS: Final = {"kinds": list, "when": str, "tolerated": MAYBE_INT, "classes": list}
-CLASS_KEYS: Final = {
-    "members": list, "piece": list, "argument": str, "paths": list, "least": MAYBE_INT, "cut": (list, type(None))
-}  # fmt: skip
+
+
+@dataclass
+class CertifiedNetwork:
+    """The network of a certificate."""
+
+    name: str
+    order: int
+    links: int
+    sha256: str
+
+
+@dataclass
+class CertifiedSchedule:
+    """The schedule of a certificate."""
+
+    hops: int
+    sha256: str
+
+
+@dataclass
+class CertifiedHistory:
+    """The history of a run under one set of faults."""
+
+    faults: list[str]
+    journal_hash: str
+
+
+@dataclass
+class CertifiedLevel:
+    """The sets of faults of one size."""
+
+    faults: str
+    sets: int
+    survived: list[int]
+    lost: int | None
+    undecided: int
+    histories: list[CertifiedHistory]
+
+
+@dataclass
+class CertifiedClass:
+    """Messages that symmetries carry to each other, and why faults do not defeat them."""
+
+    members: list[list[int]]
+    piece: list[int]
+    argument: str
+    paths: list[list[int]]
+    least: int | None
+    cut: list[str] | None
+
+
+@dataclass
+class CertifiedThreat:
+    """Kinds of faults, and how many of them are tolerated."""
+
+    kinds: list[str]
+    when: str
+    tolerated: int | None
+    classes: list[CertifiedClass]
+
+
+@dataclass
+class CertifiedCounterexample:
+    """Faults that leave nodes unserved."""
+
+    faults: list[str]
+    unserved: list[str]
+
+
+@dataclass
+class DifferentHistories:
+    """The histories of two drivers; only a certificate whose drivers had different histories has them."""
+
+    faults: list[str]
+    memory: str
+    driver: str
+
+
+@dataclass
+class CertificateFile:
+    """A certificate."""
+
+    format: str
+    version: str
+    verdict: str
+    method: str
+    network: CertifiedNetwork
+    schedule: CertifiedSchedule
+    levels: list[CertifiedLevel]
+    threats: list[CertifiedThreat]
+    counterexample: CertifiedCounterexample | None
+    scenario: dict[str, Any]
 
 
 def read_certificate(path: Path, verification: Verification) -> dict[str, Any]:
@@ -45,56 +126,36 @@ def read_certificate(path: Path, verification: Verification) -> dict[str, Any]:
         require_version(data, "certificate", path)
     except RefusedError as error:
         raise UnreadableError(str(error)) from None
-    notes = verification.unchecked
-    _require({name: value for name, value in data.items() if name != "different"}, KEYS, "certificate", notes)
-    if "different" in data:
-        _require(data["different"], DIFFERENT_KEYS, "different", notes)
-        _require_each(data["different"]["faults"], str, "different: faults")
-    _require(data["network"], {"name": str, "order": int, "links": int, "sha256": str}, "network", notes)
-    _require(data["schedule"], {"hops": int, "sha256": str}, "schedule", notes)
-    if data["counterexample"] is not None:
-        _require(data["counterexample"], {"faults": list, "unserved": list}, "counterexample", notes)
-        _require_each(data["counterexample"]["faults"], str, "counterexample: faults")
-        _require_each(data["counterexample"]["unserved"], str, "counterexample: unserved")
-    if not 1 <= len(data["levels"]) <= MOST_LEVELS:
-        raise UnreadableError(f"{len(data['levels'])} levels; expected 1 to {MOST_LEVELS}")
-    for at, level in enumerate(data["levels"]):
-        _require(level, LEVEL_KEYS, f"level {at}", notes)
-        _require_each(level["survived"], int, f"level {at}: survived")
-        for history in level["histories"]:
-            _require(history, {"faults": list, "journal_hash": str}, f"level {at}: history", notes)
-            _require_each(history["faults"], str, f"level {at}: history")
-    for at, threat in enumerate(data["threats"]):
-        _require(threat, THREAT_KEYS, f"threat {at}", notes)
-        _require_each(threat["kinds"], str, f"threat {at}: kinds")
-        for each in threat["classes"]:
-            _require_class(each, f"threat {at}: class", notes)
+    try:
+        record = read_record(CertificateFile, {name: value for name, value in data.items() if name != "different"})
+        if "different" in data:
+            with refused_in("different"):
+                read_record(DifferentHistories, data["different"])
+    except RefusedError as error:
+        raise UnreadableError(str(error)) from None
+    if not 1 <= len(record.levels) <= MOST_LEVELS:
+        raise UnreadableError(f"{len(record.levels)} levels; expected 1 to {MOST_LEVELS}")
+    members = [each.members for threat in record.threats for each in threat.classes]
+    if not all(members) or any(len(member) != 2 for each in members for member in each):
+        raise UnreadableError("classes: members are pairs of ranks, and there is at least one")
+    for where, values, kind in _parts(data):
+        verification.unchecked += unknown_keys(where, values, kind.__match_args__)
     return data
 
 
-def _require_class(each: object, where: str, notes: list[str]) -> None:
-    _require(each, CLASS_KEYS, where, notes)
-    assert isinstance(each, dict)
-    for name in ("members", "paths"):
-        _require_each(each[name], list, f"{where}: {name}")
-        for inner in each[name]:
-            _require_each(inner, int, f"{where}: {name}")
-    if not each["members"] or any(len(member) != 2 for member in each["members"]):
-        raise UnreadableError(f"{where}: members are pairs of ranks, and there is at least one")
-    _require_each(each["piece"], int, f"{where}: piece")
-    _require_each(each["cut"] or [], str, f"{where}: cut")
-
-
-def _require(value: object, keys: Mapping[str, Any], where: str, notes: list[str]) -> None:
-    if not isinstance(value, dict) or not value.keys() >= keys.keys():
-        raise UnreadableError(f"{where}: expected an object with the keys {', '.join(keys)}")
-    notes += unknown_keys(where, value, keys)
-    for name, kind in keys.items():
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        if type(value[name]) not in kinds:
-            raise UnreadableError(f"{where}: {name} is {str(value[name])[:60]!r}, which is of the wrong type")
-
-
-def _require_each(values: object, kind: type, where: str) -> None:
-    if not isinstance(values, list) or any(type(value) is not kind for value in values):
-        raise UnreadableError(f"{where}: expected a list of values of type {kind.__name__}")
+def _parts(data: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[str], Any]]:
+    """Yield the place, the values and the kind of every record of a certificate."""
+    yield "certificate", [key for key in data if key != "different"], CertificateFile
+    for name, kind in {
+        "network": CertifiedNetwork,
+        "schedule": CertifiedSchedule,
+        "counterexample": CertifiedCounterexample,
+        "different": DifferentHistories,
+    }.items():
+        yield name, data.get(name) or (), kind
+    for at, level in enumerate(data["levels"]):
+        yield f"level {at}", level, CertifiedLevel
+        yield from ((f"level {at}: history", history, CertifiedHistory) for history in level["histories"])
+    for at, threat in enumerate(data["threats"]):
+        yield f"threat {at}", threat, CertifiedThreat
+        yield from ((f"threat {at}: class", each, CertifiedClass) for each in threat["classes"])

@@ -120,7 +120,8 @@ def test_different_histories_of_two_drivers(tmp_path: Path, monkeypatch: pytest.
     assert (found.findings, found.undecided) == ([], True)
     for change, words in (
         ({"memory": "1" * 32}, "different: the history under"), ({"memory": "0" * 32}, "both histories are the same"),
-        ({"faults": ["crash:9"]}, "different: the history under crash:9 is None"), ({"driver": 3}, "wrong type"),
+        ({"faults": ["crash:9"]}, "different: the history under crash:9 is None"),
+        ({"driver": 3}, "different: driver is 3, expected text"),
     ):  # fmt: skip
         path.write_text(json.dumps(data | {"different": data["different"] | change}))
         assert any(words in finding for finding in verify_certificate(path).findings)
