@@ -1,13 +1,14 @@
 """Control characters and bidirectional overrides are escaped in everything that is printed."""
 
 import ast
+import json
 import re
 import unicodedata
 from pathlib import Path
 
 import pytest
 
-from emunode.terminal import first_of, say, visible
+from emunode.terminal import first_of, print_json, say, visible
 from tests.helpers.command_line import ROOT
 
 UNESCAPED = ("sys.stdout.write", "sys.stderr.write", "traceback.print_exception", "traceback.print_exc")
@@ -80,3 +81,12 @@ def test_everything_is_printed_by_this_function() -> None:
 )
 def test_the_first_names_and_the_number_of_others(names: str, count: int | None, written: str) -> None:
     assert first_of(names, 2, count) == written
+
+
+def test_a_document_is_indented_json(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"label": "é", "rows": [{"steps": 4, "finding": None}]}
+    print_json(value)
+    text = capsys.readouterr().out
+    assert json.loads(text) == value
+    assert text.startswith('{\n  "label"')
+    assert text.endswith("}\n")

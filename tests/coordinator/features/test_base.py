@@ -7,10 +7,10 @@ RELIABLE = "hypercube:3 broadcast sbt reliable=true"
 
 
 def test_a_crash_during_a_hang_leaves_one_outage() -> None:
-    plan = Case(RELIABLE, fault=["hang:011@1", "crash:011@3"]).plan
-    assert plan.judged.outages is not None
-    assert plan.judged.outages.permanent
-    assert plan.judged.outages.places == {3: [(1, ALWAYS)]}
+    outages = Case(RELIABLE, fault=["hang:011@1", "crash:011@3"]).plan.judged.outages
+    assert outages is not None
+    assert outages.permanent
+    assert outages.places == {3: [(1, ALWAYS)]}
 
 
 def test_after_a_recovery_late_faults_count() -> None:
@@ -20,6 +20,5 @@ def test_after_a_recovery_late_faults_count() -> None:
 
 
 def test_a_plan_has_one_timeline() -> None:
-    plan = Case(RELIABLE, fault=["crash:011@2", "loss:000>001:0.5"]).plan
-    assert plan.judged.timeline is plan.judged.timeline
-    assert plan.judged.timeline.recoveries == []
+    judged = Case(RELIABLE, fault=["crash:011@2", "loss:000>001:0.5"]).plan.judged
+    assert judged.harmful_timeline is judged.effective_timeline is judged.timeline
