@@ -13,7 +13,7 @@ from coordinator.features.base import Evidence, Feature, ResolvedRun
 from coordinator.features.journals.rows import IS_CONTROL, data_hops, hops_of
 from coordinator.features.registry import FEATURES
 from coordinator.history.timetable import Timetable
-from coordinator.results.causality import NEVER, PIECE, causality, joins, links_with
+from coordinator.results.causality import NEVER, SEGMENT, causality, joins, links_with
 from coordinator.results.queries import at_receiver
 from coordinator.results.timed_audit import unplanned, with_reads
 from emunode.algorithms.base import Dependence
@@ -57,7 +57,7 @@ def broken_rules(
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
         _sent_before_received(
-            data, [*PIECE, "tree"] if copies else PIECE, reported_only=cut_short and timetable is not None
+            data, [*SEGMENT, "tree"] if copies else SEGMENT, reported_only=cut_short and timetable is not None
         ),
         port_model_violations(plan, journal, packets),
         *([_sent_too_early(plan, data)] if plan.algorithm.dependence is Dependence.LISTED and times is None else []),
@@ -70,7 +70,7 @@ def _sent_too_early(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return messages that left before a receipt that they wait for, according to the list of the algorithm."""
     assert isinstance(plan.algorithm, ListsMessages)
     steps = (
-        journal.group_by(PIECE)
+        journal.group_by(SEGMENT)
         .agg(pl.col("step").min(), arrived=pl.col("step").filter(pl.col("outcome") != "lost").min())
         .collect()
     )
@@ -102,8 +102,8 @@ def _rows_of(plan: ResolvedRun, features: Iterable[Feature]) -> list[pl.Expr]:
 def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | None = None) -> pl.LazyFrame:
     """Select arrivals with a wrong outcome.
 
-    `relay` is for segments meant for other ranks. Of the other arrivals of a piece, exactly the earliest is `first`. A rank
-    that recovers has lost its memory and sees a first copy again.
+    `relay` is for segments meant for other ranks. Of the other arrivals of a segment, exactly the earliest is `first`. A
+    rank that recovers has lost its memory and sees a first copy again.
     """
     # A rank never receives its own message as something new.
     # Switches only forward, so even a message for all ranks is not meant for them.
@@ -115,27 +115,27 @@ def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | 
     # A node that goes by arrivals need not read in the order of steps.
     dated = journal.with_columns(read=pl.col("step")) if times is None else with_reads(journal, times)
     when = pl.col("read")
-    pieces = (
+    segments = (
         dated.filter(first | duplicate, ~back)
         # Grouped by life as well: after a recovery the rank has forgotten its earlier receipts.
-        .group_by("receiver", _life(plan, times), *PIECE)
+        .group_by("receiver", _life(plan, times), *SEGMENT)
         .agg(firsts=first.sum(), began=when.filter(first).min(), earliest=when.min(), step=pl.col("step").min())
         # Of copies that arrive in one step any may be the first, so steps are compared, not rows.
         .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("earliest")))
     )
-    return pl.concat([wrong.select("step"), pieces.select("step")])
+    return pl.concat([wrong.select("step"), segments.select("step")])
 
 
 def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return the segments that are not part of the collective: by origin, target, segment number or size."""
     if plan.spec.collective is Collective.MESSAGES:
         known = pl.DataFrame(
-            listed_messages(plan.algorithm), dict.fromkeys([*PIECE, "bytes"], pl.Int32), orient="row"
+            listed_messages(plan.algorithm), dict.fromkeys([*SEGMENT, "bytes"], pl.Int32), orient="row"
         ).lazy()
-        rows = journal.with_columns(pl.col(*PIECE, "bytes").cast(pl.Int32))
+        rows = journal.with_columns(pl.col(*SEGMENT, "bytes").cast(pl.Int32))
         # Each message crosses one link, from its origin to its target.
         there = (pl.col("sender") == pl.col("origin")) & (pl.col("receiver") == pl.col("target"))
-        strange = rows.join(known, on=[*PIECE, "bytes"], how="anti").select("step")
+        strange = rows.join(known, on=[*SEGMENT, "bytes"], how="anti").select("step")
         return pl.concat([strange, rows.filter(~there | (pl.col("tree") != 0)).select("step")])
     spec, algorithm, order = plan.spec, plan.algorithm, plan.topology.order
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
@@ -195,7 +195,7 @@ def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     Downstream of a link that duplicates packets, a rank may send a copy once for every time that the copy arrived
     before.
     """
-    copy = [*PIECE, "tree"]
+    copy = [*SEGMENT, "tree"]
     # No rank sends a copy twice over a port in one step by itself; only faults of links make a second one.
     again = journal.group_by("step", "sender", "port", *copy).agg(times=pl.len()).filter(pl.col("times") > 1)
     again = _except(plan, again, Delays, Duplicates)
@@ -227,7 +227,7 @@ def _life(plan: ResolvedRun, times: Timetable | None) -> pl.Expr:
 
 
 def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_only: bool = False) -> pl.LazyFrame:
-    """Return the pieces sent by a rank that neither created them nor received them in an earlier step.
+    """Return the segments sent by a rank that neither created them nor received them in an earlier step.
 
     A segment is created by its origin, or by its target: an acknowledgement carries the address of the acknowledged
     segment. With `reported_only`, ranks without a receipt in the journal are left out.

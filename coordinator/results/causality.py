@@ -25,7 +25,7 @@ from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, Port, Rank, Step
 from emunode.topologies.base import ABSENT, Topology
 
-PIECE = ["origin", "target", "segment"]
+SEGMENT = ["origin", "target", "segment"]
 NEVER: Step = 2**31 - 1
 
 
@@ -97,10 +97,10 @@ def causality_violations(
     if plan.spec.collective in FOLDING:  # a partial sum that lacks a subtree counts as corrupt as well
         return wrong
     corrupt = judged.filter(pl.col("outcome") == "corrupt")
-    received = corrupt.group_by("receiver", *PIECE).agg(received=pl.col("step").min())
+    received = corrupt.group_by("receiver", *SEGMENT).agg(received=pl.col("step").min())
     unexplained = (
         corrupt.filter(~pl.col("may_be_altered"))
-        .join(received, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
+        .join(received, how="left", left_on=["sender", *SEGMENT], right_on=["receiver", *SEGMENT])
         # Altered bytes are passed on: a rank may send altered segments, but only after it has received them.
         .filter(pl.col("received").is_null() | (pl.col("received") >= pl.col("step")))
     )
@@ -131,7 +131,7 @@ def drawn_effects(plan: ResolvedRun, journal: pl.LazyFrame) -> tuple[pl.DataFram
     return found.unique().sort(pl.all()), withheld.unique().sort(pl.all())
 
 
-COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys([*PIECE, "tree"], pl.Int32)}
+COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys([*SEGMENT, "tree"], pl.Int32)}
 """The columns that identify a copy on a link."""
 
 

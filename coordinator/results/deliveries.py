@@ -1,7 +1,7 @@
 """Deliveries: due messages that arrived, and due messages that arrived intact.
 
 A run reads its arrivals from a Parquet file of any size, a trial of a campaign from packed rows in memory. Both give one
-`Arrivals` with the pieces of each message next to each other, and both count them by `count_deliveries`, so that there is
+`Arrivals` with the segments of each message next to each other, and both count them by `count_deliveries`, so that there is
 one definition of a delivery.
 """
 
@@ -25,7 +25,7 @@ MessageFlags = NDArray[np.bool_]
 
 
 class Arrivals(NamedTuple):
-    """One entry per piece and receiver, in the order of `arrival_order`."""
+    """One entry per segment and receiver, in the order of `arrival_order`."""
 
     receiver: Integers
     owner: Integers
@@ -39,7 +39,7 @@ class Arrivals(NamedTuple):
 
 @dataclass(frozen=True)
 class Deliveries:
-    """Messages with at least one piece received, and the messages due to each rank."""
+    """Messages with at least one segment received, and the messages due to each rank."""
 
     due: Integers
     """Messages due, by rank."""
@@ -47,9 +47,9 @@ class Deliveries:
     origin: Integers
     """The origin of each message; where contributions are folded, the owner of the block of the result."""
     complete: MessageFlags
-    """Whether every piece of the message arrived."""
+    """Whether every segment of the message arrived."""
     intact: MessageFlags
-    """Whether every piece arrived, and arrived intact."""
+    """Whether every segment arrived, and arrived intact."""
 
     @cached_property
     def metrics(self) -> dict[str, int | float]:
@@ -130,7 +130,7 @@ def messages_due(plan: ResolvedRun) -> Integers:
 
 
 def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
-    """Combine the pieces that arrived into messages."""
+    """Combine the segments that arrived into messages."""
     if plan.spec.collective in FOLDING and not plan.algorithm.traits.states_order:
         arrivals = _segments_of_results(plan, arrivals)
     message = arrivals.segment // plan.algorithm.segments_per_message
@@ -141,10 +141,10 @@ def count_deliveries(plan: ResolvedRun, arrivals: Arrivals) -> Deliveries:
         counted &= ~np.isin(arrivals.owner, silent)
     receiver, owner, message = arrivals.receiver[counted], arrivals.owner[counted], message[counted]
     # Partial results of all origins count towards one block of the result.
-    starts, pieces = runs(receiver, message, owner)
+    starts, segments = runs(receiver, message, owner)
     receiver, owner, message = receiver[starts], owner[starts], message[starts]
-    complete = pieces == pieces_due(plan, receiver, owner, message)
-    # `reduceat` ands the flags of each run of pieces: one altered piece spoils the message.
+    complete = segments == due_segments(plan, receiver, owner, message)
+    # `reduceat` ands the flags of each run of segments: one altered segment spoils the message.
     intact = complete & np.logical_and.reduceat(arrivals.intact[counted], starts)
     return Deliveries(messages_due(plan), receiver, owner, complete, intact)
 
@@ -164,8 +164,8 @@ def _segments_of_results(plan: ResolvedRun, arrivals: Arrivals) -> Arrivals:
     )  # fmt: skip
 
 
-def pieces_due(plan: ResolvedRun, receiver: Integers, owner: Integers, message: Integers) -> Integers:
-    """Return the pieces of each message: one for each segment, or of a rank's own block the partial results for it."""
+def due_segments(plan: ResolvedRun, receiver: Integers, owner: Integers, message: Integers) -> Integers:
+    """Return how many segments make up each message; of a rank's own block, the partial results for it."""
     algorithm, spec = plan.algorithm, plan.spec
     if spec.collective is Collective.ALLREDUCE:
         due = np.full(len(message), algorithm.segments_per_message)
@@ -198,7 +198,7 @@ def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def arrival_order(plan: ResolvedRun) -> tuple[str, ...]:
-    """Return the columns that arrivals are sorted by, so that the pieces of one message are adjacent."""
+    """Return the columns that arrivals are sorted by, so that the segments of one message are adjacent."""
     if plan.spec.collective in FOLDING:
         return "receiver", "owner", "segment", "origin"
     return "receiver", "origin", "segment"
@@ -237,7 +237,7 @@ def journal_arrivals(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def elected_arrivals(plan: ResolvedRun, elections: pl.DataFrame) -> pl.DataFrame:
-    """Return the arrivals of a journal with altered copies: a piece is intact if its right value was elected."""
+    """Return the arrivals of a journal with altered copies: a segment is intact if its right value was elected."""
     intact = pl.col("elected") == "right"
     return elections.select("receiver", "owner", "origin", "segment", "step", intact=intact).sort(*arrival_order(plan))
 
@@ -248,7 +248,7 @@ def arrivals_of(table: pl.DataFrame) -> Arrivals:
 
 
 def record_arrivals(plan: ResolvedRun, records: Records) -> tuple[Arrivals, NDArray[np.intp]]:
-    """Return arrivals of unaltered copies in sorted packed rows, and the number of such copies of each piece.
+    """Return arrivals of unaltered copies in sorted packed rows, and the number of such copies of each segment.
 
     The plain form is `journal_arrivals`; on the few hundred rows of a trial, polars would take longer than the trial.
     """
@@ -268,8 +268,8 @@ def record_arrivals(plan: ResolvedRun, records: Records) -> tuple[Arrivals, NDAr
     place = np.lexsort([columns[name] for name in reversed(order)])
     columns = {name: column[place] for name, column in columns.items()}
     starts, copies = runs(*(columns[name] for name in order))
-    pieces = {name: column[starts] for name, column in columns.items()}
-    arrivals = Arrivals(**pieces, intact=np.ones(len(starts), dtype=np.bool_))
+    segments = {name: column[starts] for name, column in columns.items()}
+    arrivals = Arrivals(**segments, intact=np.ones(len(starts), dtype=np.bool_))
     return arrivals, copies
 
 

@@ -14,7 +14,7 @@ def delivery_records(
     plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame
 ) -> list[DeliveryRecord]:
     """Return the entries of served.json: each healthy node with something due to it, and the time of its last new
-    piece.
+    segment.
 
     `seconds` is the intended time and `achieved_seconds` the achieved time; null for a node that misses something.
     """

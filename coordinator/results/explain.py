@@ -115,8 +115,8 @@ def _causes(plan: Plan, row: HopRow, received: Iterable[HopRow]) -> list[HopRow]
         return [each for each in before if each["segment"] == row["segment"] and each["target"] != ALL_RANKS]
     if row["sender"] == row["origin"]:
         return []
-    piece = ("origin", "target", "segment")
-    same = [each for each in before if all(each[name] == row[name] for name in piece)]
+    names = ("origin", "target", "segment")
+    same = [each for each in before if all(each[name] == row[name] for name in names)]
     # The copy on the same tree, or where an algorithm changes trees, the first one.
     copies = [each for each in same if each["tree"] == row["tree"]] or same
     return sorted(copies, key=lambda each: int(each["step"]))[:1]

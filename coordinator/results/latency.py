@@ -1,7 +1,7 @@
 """Latency of delivery: when the served nodes had everything that was due to them.
 
 A node is served if every message due to it arrived intact. Its latency is the step when the first right copy of the
-last piece due to it arrived. A node that is not served has no latency: it enters neither mean nor maximum, and no
+last segment due to it arrived. A node that is not served has no latency: it enters neither mean nor maximum, and no
 penalty stands for it.
 """
 
@@ -22,7 +22,7 @@ def served_latencies(plan: ResolvedRun, deliveries: Deliveries, arrivals: Arriva
     """Return the latencies of the served ranks, by rank; `arrivals` are the arrivals of unaltered copies."""
     due = ~np.isin(arrivals.owner, silent_sources(plan))
     last = np.zeros(len(deliveries.due), np.int64)
-    # A rank has several pieces; `maximum.at` takes all of them into account, where indexing would keep the last one
+    # A rank has several segments; `maximum.at` takes all of them into account, where indexing would keep the last one
     # only.
     np.maximum.at(last, arrivals.receiver[due], arrivals.step[due])
     # The last arrival of a rank that misses something says nothing, so only served ranks have a latency.
@@ -46,7 +46,7 @@ def latency_metrics(latencies: Integers, nodes: int, packets: int, *, broadcast:
 
 
 def completion_seconds(plan: ResolvedRun, records: Records, timetable: Timetable) -> float:
-    """Return the time when the last first copy of a piece reached a healthy rank that the piece is meant for.
+    """Return the time when the last first copy of a segment reached a healthy rank that the segment is meant for.
 
     If every rank is served, all of them have everything due to them from then on. `records` are all rows of the run.
     """

@@ -82,7 +82,7 @@ class Measurement:
     faults: list[dict[str, object]]
     """Every fault: where and when it was injected, and the step of its first evidence."""
     elections: pl.DataFrame | None
-    """Pieces with altered copies that were put to the vote; None without redundancy or without altered copies."""
+    """Segments with altered copies that were put to the vote; None without redundancy or without altered copies."""
     cut_off: tuple[Rank, ...] = ()
     """Healthy ranks, ascending, that miss a message due to them; in a gather, healthy ranks whose messages do not all
     reach the target."""
@@ -140,7 +140,7 @@ def measure(
     elections = elect(plan, journal, altered_copies, rows) if outcomes[HopOutcome.CORRUPT] else None
     arrivals = unaltered if elections is None else elected_arrivals(plan, elections)
     deliveries = count_deliveries(plan, arrivals_of(arrivals))
-    # By rank the last new piece.
+    # By rank the last new segment.
     latest = arrivals.lazy().group_by("receiver").agg(pl.col("step").max())
     steps, links, last_arrivals = collect(
         [step_table(plan, packets, arrivals), used_links(packets.lazy()), latest], rows
@@ -180,7 +180,7 @@ def measure(
     }
     contested = None
     if elections is not None and plan.spec.redundancy > 1:
-        # Unanimous pieces are left out: the table shows where the vote mattered.
+        # Unanimous segments are left out: the table shows where the vote mattered.
         contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step", "owner")
     # In a gather the healthy origins are of interest: the target is one rank.
     cut_off = deliveries.unheard(plan) if plan.spec.collective is Collective.GATHER else deliveries.unserved
@@ -242,7 +242,7 @@ def _step_metrics(steps: pl.DataFrame, last_arrivals: pl.DataFrame) -> dict[str,
 
 
 def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
-    """Return the time of the last receipt of a new piece by a rank that the piece is meant for."""
+    """Return the time of the last receipt of a new segment by a rank that the segment is meant for."""
     arrived = journal.filter(pl.col("outcome") == "first").select("step", "sender", "port").unique()
     ends = (
         timetable.arriving.lazy().join(arrived, on=["step", "sender", "port"], how="semi").select(pl.col("end").max())
@@ -251,7 +251,7 @@ def completion(journal: pl.LazyFrame, timetable: Timetable) -> dict[str, float]:
 
 
 def _votes(plan: ResolvedRun, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
-    """Count the due pieces whose right value, a wrong value or no value was elected; 0 without redundancy."""
+    """Count the due segments whose right value, a wrong value or no value was elected; 0 without redundancy."""
     counts: dict[str, int] = {}
     if plan.spec.redundancy > 1:
         # Messages of faulty origins may be due to no rank, as `expected_deliveries` has it.
@@ -278,7 +278,7 @@ class TrialCounts:
     unserved: tuple[Rank, ...]
     """Healthy ranks that miss a message due to them, ascending."""
     least_copies: int
-    """Fewest intact copies of a piece, over the pieces due to healthy ranks; 0 where one is missing."""
+    """Fewest intact copies of a segment, over the segments due to healthy ranks; 0 where one is missing."""
     latencies: tuple[int, ...]
     """The number of ranks with a latency of 0, 1, .. steps; see `coordinator.results.latency`."""
     journal_hash: str
@@ -317,13 +317,13 @@ def count_trial(
         outcomes=outcomes,
     )
     metrics = shared_metrics(traffic, deliveries)
-    # With a message missing, some piece has no intact copy, and the least number is 0 without a search.
+    # With a message missing, some segment has no intact copy, and the least number is 0 without a search.
     whole = metrics["intact_deliveries"] == metrics["expected_deliveries"]
     silent = silent_sources(plan)
     if silent:
         # Messages of faulty ranks may have arrived, but they are not due.
         copies = copies[~np.isin(arrivals.owner, silent)]
-    # Pieces that did not arrive are not among `copies`, so a missing one has to be counted as 0 here.
+    # Segments that did not arrive are not among `copies`, so a missing one has to be counted as 0 here.
     least = int(copies.min(initial=NOTHING_DUE)) if whole else 0
     latencies = np.bincount(served_latencies(plan, deliveries, unaltered))
     counts = TrialCounts(metrics, deliveries.unserved, least, tuple(latencies.tolist()), digest)

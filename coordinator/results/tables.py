@@ -120,7 +120,7 @@ def step_table(plan: ResolvedRun, packets: pl.DataFrame, arrivals: pl.DataFrame)
 
 
 def node_table(plan: ResolvedRun, arrivals: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per node: the pieces it received, when, and the messages due to it."""
+    """Return one row per node: the segments it received, when, and the messages due to it."""
     topology, due = plan.topology, messages_due(plan)
     received = arrivals.group_by(rank="receiver").agg(
         received=pl.len(), first_step=pl.col("step").min(), last_step=pl.col("step").max()

@@ -1,7 +1,7 @@
-"""Voting: the value of a piece that a receiver accepts, determined at the end of the run.
+"""Voting: the value of a segment that a receiver accepts, determined at the end of the run.
 
 Each tree has one vote, cast by the first copy that arrived over it (within a step, over the receiver's lowest port). A
-value with more than half of the votes is elected. If no value has a majority, none is, and the piece counts as not
+value with more than half of the votes is elected. If no value has a majority, none is, and the segment counts as not
 delivered intact. So x copies tolerate floor((x-1)/2) byzantine nodes, even if these agree (Fragopoulou and Akl 1996). A
 message with a single tree is accepted with the content of its first copy.
 """
@@ -24,15 +24,15 @@ COPY = {
     "segment": pl.Int32,
 }
 """The columns that identify an arrival; `port` is the receiver's."""
-PIECE = ("receiver", "owner", "origin", "segment")
+SEGMENT = ("receiver", "owner", "origin", "segment")
 
 
 def elect(
     plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy], rows: int | None = None
 ) -> pl.DataFrame:
-    """Return the election of every piece at every healthy rank that it is meant for.
+    """Return the election of every segment at every healthy rank that it is meant for.
 
-    One row per piece: receiver, owner (see `Arrivals`), origin, segment, step (of the first copy), copies (votes), right
+    One row per segment: receiver, owner (see `Arrivals`), origin, segment, step (of the first copy), copies (votes), right
     (votes for the value that its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`).
     The values of altered copies are in `altered_copies`; missing values count as equal. `rows` is a bound on the length of
     the journal, if one is known.
@@ -43,7 +43,7 @@ def elect(
 def cast_votes(
     plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy], rows: int | None = None
 ) -> pl.DataFrame:
-    """Return the votes on the pieces of `elect`, one row per piece and tree: step, port, outcome, value, and whether it
+    """Return the votes on the segments of `elect`, one row per segment and tree: step, port, outcome, value, and whether it
     is right.
 
     `value` is null for copies that were not altered, or whose value is unknown. `rows` as in `elect`.
@@ -56,7 +56,7 @@ def cast_votes(
     votes = (
         # The first copy over each tree votes; `outcome` makes the order total.
         copies.sort("step", "port", "outcome")
-        .group_by(*PIECE, "tree", maintain_order=True)
+        .group_by(*SEGMENT, "tree", maintain_order=True)
         .agg(pl.col("step", "port", "outcome").first())
         .join(altered, on=list(COPY), how="left", maintain_order="left")
         .with_columns(right=pl.col("outcome") != "corrupt")
@@ -65,29 +65,29 @@ def cast_votes(
 
 
 def count_votes(votes: pl.DataFrame) -> pl.DataFrame:
-    """Return the election of every piece, from its votes."""
+    """Return the election of every segment, from its votes."""
     # Altered copies with one value are one party. Copies of unknown value fall into one group too, the worst case.
     cast = votes.lazy()
-    parties = cast.filter(~pl.col("right")).group_by(*PIECE, "value").len("wrong")
-    strongest = parties.group_by(*PIECE).agg(pl.col("wrong").max())
+    parties = cast.filter(~pl.col("right")).group_by(*SEGMENT, "value").len("wrong")
+    strongest = parties.group_by(*SEGMENT).agg(pl.col("wrong").max())
     # Strictly more than half: doubled, so that no fraction is rounded.
     right, wrong, total = 2 * pl.col("right"), 2 * pl.col("wrong"), pl.col("copies")
     elected = pl.when(right > total).then(pl.lit("right")).when(wrong > total).then(pl.lit("wrong"))
     elections = (
-        cast.group_by(*PIECE)
-        # A duplicate is never the first copy of a piece.
+        cast.group_by(*SEGMENT)
+        # A duplicate is never the first copy of a segment.
         .agg(
             step=pl.col("step").filter(pl.col("outcome") != "duplicate").min(),
             copies=pl.len(),
             right=pl.col("right").sum(),
         )
         .filter(pl.col("step").is_not_null())
-        # Pieces without a wrong vote have no row here.
-        .join(strongest, on=list(PIECE), how="left")
+        # Segments without a wrong vote have no row here.
+        .join(strongest, on=list(SEGMENT), how="left")
         .with_columns(pl.col("wrong").fill_null(0))
         .with_columns(elected=elected.otherwise(pl.lit("none")))
-        .select(*PIECE, "step", "copies", "right", "wrong", "elected")
-        .sort(*PIECE)
+        .select(*SEGMENT, "step", "copies", "right", "wrong", "elected")
+        .sort(*SEGMENT)
     )
     # As one query: each step by itself would take as long as all of them.
     return collect([elections], len(votes))[0]

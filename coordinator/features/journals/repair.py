@@ -22,8 +22,8 @@ from emunode.timed.rank import PositiveCosts
 from emunode.timed.through_protocol import timing_of
 from emunode.trees.base import Trees
 
-PIECE = ["origin", "target", "segment"]
-ASKED = ["receiver", "sender", *PIECE]
+SEGMENT = ["origin", "target", "segment"]
+ASKED = ["receiver", "sender", *SEGMENT]
 """The columns of a request, in the order of the columns of its answer (LINK)."""
 
 
@@ -128,12 +128,12 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     requests = dated.filter(IS_REQUEST, pl.col("left").is_not_null())
     # Once nothing is broken any more, the round that has begun goes on, and one more round follows.
     calm = healed(timing, run.spec.repair)
-    again = requests.filter(pl.col("left") >= calm).group_by("sender", "port", *PIECE)
+    again = requests.filter(pl.col("left") >= calm).group_by("sender", "port", *SEGMENT)
     repeated = again.agg(step=pl.col("step").min(), times=pl.len()).filter(pl.col("times") > (2 if calm else 1))
     found = [unasked, repeated.select("step")]
     # The first copy on any tree counts, because a node needs a segment once.
-    had = dated.filter(IS_DATA, ARRIVED).group_by("receiver", *PIECE).agg(had=pl.col("read").min())
-    needless = requests.join(had, left_on=["sender", *PIECE], right_on=["receiver", *PIECE]).filter(
+    had = dated.filter(IS_DATA, ARRIVED).group_by("receiver", *SEGMENT).agg(had=pl.col("read").min())
+    needless = requests.join(had, left_on=["sender", *SEGMENT], right_on=["receiver", *SEGMENT]).filter(
         pl.col("had") <= pl.col("left")
     )
     found.append(needless.select("step"))
@@ -141,7 +141,7 @@ def repair_violations(run: ResolvedRun, journal: pl.LazyFrame, times: Timetable 
     if Drifts in timeline.effects:
         return found
     left = pl.col("left").unique().sort()
-    by_rank = requests.group_by("sender", *PIECE).agg(
+    by_rank = requests.group_by("sender", *SEGMENT).agg(
         step=pl.col("step").min(), left=left.min(), nearest=left.diff().min()
     )
     # Stated anew, not by the functions that the nodes execute: a request and its answer cross before the next request.

@@ -16,8 +16,8 @@ from coordinator.planning.plan import Plan
 from coordinator.reports.computed_layout import Ranks
 from coordinator.reports.data import RunData
 from coordinator.reports.scene.packets import GAIN, VOTE, framed
-from coordinator.results.deliveries import messages_due, pieces_due, silent_sources
-from coordinator.results.voting import PIECE, cast_votes, count_votes
+from coordinator.results.deliveries import due_segments, messages_due, silent_sources
+from coordinator.results.voting import SEGMENT, cast_votes, count_votes
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import FOLDING, Collective
 
@@ -87,8 +87,8 @@ class Votes:
         states = (State.RIGHT, State.WRONG, State.SPLIT)
         intact = f"{self.intact(step):,} of {self.expected:,} messages intact"
         if self.all_to_all:
-            pieces = self.segments if step is None else self.segments.filter(pl.col("settled") <= step)
-            count = dict(pieces.group_by("state").agg(pl.col("count").sum()).iter_rows())
+            segments = self.segments if step is None else self.segments.filter(pl.col("settled") <= step)
+            count = dict(segments.group_by("state").agg(pl.col("count").sum()).iter_rows())
             right, wrong, split = (count.get(state, 0) for state in states)
             return f"{intact}; of the segments {right:,} have the right value, {wrong:,} a wrong one, {split:,} no majority"
         right, wrong, split = (self.count(state, step) for state in states)
@@ -134,30 +134,32 @@ def votes_of(data: RunData) -> Votes | None:
 
 
 def ballots(votes: pl.DataFrame, copies: int) -> pl.DataFrame:
-    """Return the votes on every segment: `PIECE`, state, heard, settled.
+    """Return the votes on every segment: `SEGMENT`, state, heard, settled.
 
     `votes` has each vote that was cast. A vote is settled as soon as more than half of `copies` votes are for the right
     value, or all of them are cast. If that never happens, `settled` is null: the vote is open until the run ends.
     """
-    piece = list(PIECE)
-    cast = votes.select(*PIECE, "step", "right").sort("step")
-    over = (2 * pl.col("right").cum_sum().over(piece) > copies) | (pl.int_range(1, pl.len() + 1).over(piece) >= copies)
-    settled = cast.filter(over).group_by(piece).agg(settled=pl.col("step").min())
-    found = count_votes(votes).select(*PIECE, "elected", heard="step")
-    return found.join(settled, piece, "left").select(
-        *PIECE, "heard", "settled", state=pl.col("elected").replace_strict(_OF, return_dtype=pl.Int64)
+    segment = list(SEGMENT)
+    cast = votes.select(*SEGMENT, "step", "right").sort("step")
+    over = (2 * pl.col("right").cum_sum().over(segment) > copies) | (
+        pl.int_range(1, pl.len() + 1).over(segment) >= copies
+    )
+    settled = cast.filter(over).group_by(segment).agg(settled=pl.col("step").min())
+    found = count_votes(votes).select(*SEGMENT, "elected", heard="step")
+    return found.join(settled, segment, "left").select(
+        *SEGMENT, "heard", "settled", state=pl.col("elected").replace_strict(_OF, return_dtype=pl.Int64)
     )
 
 
 def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
-    """Return one row per segment that reached a healthy addressee: `PIECE`, state, heard, settled."""
+    """Return one row per segment that reached a healthy addressee: `SEGMENT`, state, heard, settled."""
     found = ballots(cast_votes(plan, journal, ()), plan.spec.redundancy)
     if contested is not None:  # the recorded result replaces the one derived from first copies
         by = ["receiver", "origin", "segment"]
         said = contested.select(*by, said=pl.col("elected").replace_strict(_OF, return_dtype=pl.Int64))
         found = found.join(said, by, "left").with_columns(state=pl.coalesce("said", "state"))
     last = journal.select(pl.col("step").max()).collect(engine="streaming").item()
-    return found.select(*PIECE, "heard", "state", pl.col("settled").fill_null(last))
+    return found.select(*SEGMENT, "heard", "state", pl.col("settled").fill_null(last))
 
 
 class BallotBox:
@@ -179,9 +181,9 @@ class BallotBox:
         if self._who == "receiver":
             cast = cast.filter(~pl.col("owner").is_in(silent_sources(self._plan)))
         if self._votes is not None:
-            cast = cast.join(self._votes, [*PIECE, "tree"], "anti")
+            cast = cast.join(self._votes, [*SEGMENT, "tree"], "anti")
         self._votes = cast if self._votes is None else pl.concat([self._votes, cast])
-        touched = self._votes.join(cast, list(PIECE), "semi")
+        touched = self._votes.join(cast, list(SEGMENT), "semi")
         found = ballots(touched, self._copies).rename({self._who: "rank"})
         first = cast["step"].min() or 0
         heard = found.filter(pl.col("heard") >= first).group_by("rank", step="heard").agg(count=pl.len())
@@ -217,7 +219,7 @@ def _messages(plan: Plan, segments: pl.DataFrame) -> pl.DataFrame:
         .group_by("receiver", "owner", "message", maintain_order=True)
         .agg(got=pl.len(), intact=(pl.col("state") == State.RIGHT).all(), settled=pl.col("settled").max())
     )
-    due = pieces_due(plan, *(heard[name].to_numpy() for name in ("receiver", "owner", "message")))
+    due = due_segments(plan, *(heard[name].to_numpy() for name in ("receiver", "owner", "message")))
     return heard.filter(pl.Series(due) == pl.col("got")).select("receiver", "owner", "intact", "settled")
 
 

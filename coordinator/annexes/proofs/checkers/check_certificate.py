@@ -234,10 +234,10 @@ class Archive:
             into = self.arrivals[hop.origin, hop.target, hop.segment][hop.tree]
             self.by_paths &= hop.receiver not in into and hop.receiver != hop.origin
             into[hop.receiver] = hop
-        for piece in sorted(piece for piece, into in self.arrivals.items() if min(into) < AGAIN):
-            for receiver in self.data_ranks if piece[1] < 0 else [piece[1]]:
-                if receiver != piece[0]:
-                    self.due[piece[0], receiver].append(piece)
+        for segment in sorted(segment for segment, into in self.arrivals.items() if min(into) < AGAIN):
+            for receiver in self.data_ranks if segment[1] < 0 else [segment[1]]:
+                if receiver != segment[0]:
+                    self.due[segment[0], receiver].append(segment)
     def digests(self):
         one_way = sorted((*here, *there) for here, there in self.ends.items() if here < there)
         text = f"network 1\n{self.order} {len(one_way)}\n" + "".join(f"{label}\n" for label in self.labels)
@@ -247,12 +247,12 @@ class Archive:
     def pairs(self, struck=()):
         """Origin and receiver of all messages between ranks that do not fail."""
         return [pair for pair in self.due if not self.faulty.union(struck).intersection(pair)]
-    def paths(self, piece, receiver):
-        """The hops of each copy of a piece to a receiver, by tree; a copy that does not reach it is left out."""
+    def paths(self, segment, receiver):
+        """The hops of each copy of a segment to a receiver, by tree; a copy that does not reach it is left out."""
         found = []
-        for _, into in sorted(self.arrivals[piece].items()):
+        for _, into in sorted(self.arrivals[segment].items()):
             hops = [into[receiver]] if receiver in into else []
-            while hops and hops[0].sender != piece[0]:
+            while hops and hops[0].sender != segment[0]:
                 hops = [into[hops[0].sender], *hops] if hops[0].sender in into and len(hops) <= len(into) else []
             found += [hops] if hops else []
         return found
@@ -267,7 +267,7 @@ class Archive:
             fate = "alter" if at and ((hop.sender,), "alters") in met else fate
         return fate
     def copies(self, *key):
-        """The copies of a piece as bits, and those that a fault of each kind at each place strikes in its steps."""
+        """The copies of a segment as bits, and those that a fault of each kind at each place strikes in its steps."""
         if key in self.known:
             return self.known[key]
         (kinds, first, last, *copy), strikes = key, defaultdict(lambda: [0, 0])
@@ -287,13 +287,13 @@ class Archive:
         return self.known[key]
     def unserved(self, level, strikes):
         """The healthy ranks that miss a message under these strikes."""
-        return {pair[1] for pair in self.pairs([place for _, place in strikes]) for piece in self.due[pair]
-                if struck(self.copies(level.kinds, level.first, level.last, piece, pair[1]), strikes)}
+        return {pair[1] for pair in self.pairs([place for _, place in strikes]) for segment in self.due[pair]
+                if struck(self.copies(level.kinds, level.first, level.last, segment, pair[1]), strikes)}
     def least(self, window, pair, budget=None):
-        """The fewest faults that lose one of the pieces of a message."""
-        pieces = (self.copies(*window, piece, pair[1]) for piece in self.due[pair])
+        """The fewest faults that lose one of the segments of a message."""
+        segments = (self.copies(*window, segment, pair[1]) for segment in self.due[pair])
         found = [fewest(*copies[:3], frozenset((part, *bits) for (part, _), bits in copies.strikes.items()), budget)
-                 for copies in pieces]
+                 for copies in segments]
         return min((number for number in found if number is not None), default=None)
 
     def effect(self, kind):
@@ -321,7 +321,7 @@ class Archive:
             return None
         return Counter((kind, *others) for kind, _, *others in faults)
     def missing(self, run):
-        """The healthy ranks that miss a message in a run: some piece has no majority of intact copies."""
+        """The healthy ranks that miss a message in a run: some segment has no majority of intact copies."""
         failing = self.faulty | {place for _, place, *_ in map(self.fault, run["faults"]) if isinstance(place, int)}
         votes = defaultdict(dict)
         for hop in sorted(run["hops"]):
@@ -329,8 +329,8 @@ class Archive:
                 key = hop.receiver, (hop.origin, hop.target, hop.segment)
                 votes[key].setdefault(hop.tree, hop.outcome != "corrupt")
         right = {key for key, cast in votes.items() if sum(cast.values()) * 2 > len(cast)}
-        return {receiver for (origin, receiver), pieces in self.due.items()
-                if not failing & {origin, receiver} and not all((receiver, piece) in right for piece in pieces)}
+        return {receiver for (origin, receiver), segments in self.due.items()
+                if not failing & {origin, receiver} and not all((receiver, segment) in right for segment in segments)}
     def impossible(self, run):
         """The first hop of a run that no link joins, or that a stopped place sends or receives; or None."""
         stops = [fault for fault in map(self.fault, run["faults"]) if fault[0] in STOPS and isinstance(fault[2], int)]
@@ -353,7 +353,7 @@ def lost(count, stopped, altered):
     return 2 * (arrived - (altered & ~stopped).bit_count()) <= arrived
 
 def struck(copies, strikes):
-    """Return whether these strikes lose a piece."""
+    """Return whether these strikes lose a segment."""
     stopped, altered = copies.stopped, copies.altered
     for stops, alters in (copies.strikes.get(strike, (0, 0)) for strike in strikes):
         stopped, altered = stopped | stops, altered | alters
@@ -361,7 +361,7 @@ def struck(copies, strikes):
 
 @lru_cache(100_000)
 def fewest(count, stopped, altered, moves, budget):
-    """The fewest faults that lose a piece, with at most `budget` of each part: move by move, for each set of copies."""
+    """The fewest faults that lose a segment, with at most `budget` of each part: move by move, for each set of copies."""
     least = {(stopped, altered, (0,) * len(budget or ())): 0}
     for part, stops, alters in sorted(moves):
         for (before, changed, used), number in list(least.items()):
@@ -540,15 +540,15 @@ class Judge:
         self.same(f"{name}: tolerated", stored["tolerated"], min(found) - 1 if found else None)
         return stored["tolerated"]
     def one_class(self, window, each):
-        archive, (origin, receiver), piece = self.archive, each["members"][0], tuple(each["piece"])
+        archive, (origin, receiver), segment = self.archive, each["members"][0], tuple(each["piece"])
         name, (kinds, first, last) = f"rank {origin} to rank {receiver}", window
-        if piece not in archive.due[origin, receiver]:
-            self.wrong.append(f"{name}: piece {str(piece)[:60]} is not one of this message")
+        if segment not in archive.due[origin, receiver]:
+            self.wrong.append(f"{name}: piece {str(segment)[:60]} is not one of this message")
             return
-        paths = [[hop.sender for hop in hops] + [receiver] for hops in archive.paths(piece, receiver)]
+        paths = [[hop.sender for hop in hops] + [receiver] for hops in archive.paths(segment, receiver)]
         if each["paths"] != paths:
             self.wrong.append(f"{name}: its paths are not {str(paths)[:80]}, as the algorithm has them")
-        copies = archive.copies(*window, piece, receiver)
+        copies = archive.copies(*window, segment, receiver)
         shared = any((stops | alters).bit_count() > 1 for stops, alters in copies.strikes.values())
         self.same(f"{name}: argument", each["argument"], "search" if shared else "disjoint")
         for pair in map(tuple, each["members"]):

@@ -33,7 +33,7 @@ FOLDING = ("reduce", "reduce-scatter", "allreduce")
 DELIVERY = {"deliveries", "intact_deliveries", "delivery_ratio", "final_delivery_ratio", "least_contributions"}
 EMULATOR = ("illegal_hops", "replay_mismatches")  # claims about the emulator, not the algorithm
 Hop = namedtuple("Hop", "step sender port receiver origin target tree segment bytes outcome")
-piece, copy = itemgetter(4, 5, 7), itemgetter(4, 5, 7, 6)  # of a hop: (origin, target, segment), and with its tree
+segment_of, copy = itemgetter(4, 5, 7), itemgetter(4, 5, 7, 6)  # of a hop: (origin, target, segment), and with its tree
 
 class Archive:
     """The files of an archive."""
@@ -233,14 +233,14 @@ def is_part(run, hop):
     return made and ((meant and sized) or answer) and 0 <= hop.segment < spec["messages"] * parts and hop.tree >= 0
 
 def wrong_outcomes(run):
-    """Count relays at targets, receipts elsewhere, and pieces of which not exactly the earliest is first."""
+    """Count relays at targets, receipts elsewhere, and segments of which not exactly the earliest is first."""
     wrong, lives, owners = 0, defaultdict(list), set(run.data_ranks)
     for hop in run.data:
         meant, back = hop.target == hop.receiver or (hop.target < 0 and hop.receiver in owners), hop.receiver == hop.origin
         wrong += {"first": back or not meant, "duplicate": not meant, "relay": meant}.get(hop.outcome, False)
         if hop.outcome in ("first", "duplicate") and not back:
             life = sum(rank == hop.receiver and hop.step >= step for step, rank in run.births)
-            lives[hop.receiver, life, piece(hop)].append(hop)
+            lives[hop.receiver, life, segment_of(hop)].append(hop)
     for hops in lives.values():
         first = [hop.step for hop in hops if hop.outcome == "first"]
         wrong += len(first) != 1 or first[0] > min(hop.step for hop in hops)
@@ -261,7 +261,7 @@ def repeated(run):
 def against_faults(run):
     """Count hops that were lost or altered without a fault, or that were sent or arrived despite one."""
     wrong, crossing = 0, [hop for hop in run.journal if hop.outcome not in OUTCOMES[6:]]
-    altered = earliest((hop for hop in crossing if hop.outcome == "corrupt"), lambda hop: (hop.receiver, piece(hop)))
+    altered = earliest((hop for hop in crossing if hop.outcome == "corrupt"), lambda hop: (hop.receiver, segment_of(hop)))
     for hop in crossing:
         lost = hop.outcome == "lost"
         if (*hop[:3], *copy(hop)) in run.withheld:
@@ -273,7 +273,7 @@ def against_faults(run):
         may_arrive, may_be_lost, may_be_altered = run.draws.get(drawn, (may_arrive, may_be_lost, False))
         wrong += not (may_be_lost if lost else may_arrive)
         if hop.outcome == "corrupt" and (run.run["collective"] not in FOLDING or not run.spells) and not may_be_altered:
-            wrong += altered.get((hop.sender, piece(hop)), NEVER) >= hop.step
+            wrong += altered.get((hop.sender, segment_of(hop)), NEVER) >= hop.step
     return wrong
 
 def undue_draws(run):
@@ -297,7 +297,7 @@ def undue_draws(run):
 
 def sent_early(run):
     """Count segments that a rank sent although it neither made them nor had received them in an earlier step."""
-    name = copy if run.run["copies_keep_trees"] else piece
+    name = copy if run.run["copies_keep_trees"] else segment_of
     had = earliest((hop for hop in run.data if hop.outcome != "lost"), lambda hop: (hop.receiver, name(hop)))
     return sum(had.get((hop.sender, name(hop)), NEVER) >= hop.step
                for hop in run.data if hop.sender not in (hop.origin, hop.target))
@@ -323,7 +323,7 @@ def crowded(run):
     return wrong
 
 def elections(run):
-    """By piece, the step of its first copy, the number of votes, and the elected value: right, wrong or none."""
+    """By segment, the step of its first copy, the number of votes, and the elected value: right, wrong or none."""
     ballots, found = defaultdict(dict), {}
     copies = [hop for hop in run.data if hop.outcome in ("first", "duplicate", "corrupt") and run.is_meant(hop)]
     for hop in sorted(copies, key=lambda hop: (hop.step, run.end(*hop[1:3])[1], OUTCOMES.index(hop.outcome))):
@@ -356,13 +356,13 @@ def complete_messages(run, arrivals):
     """The messages that arrived completely, by (receiver, owner, number), and whether each is intact."""
     spec, kind, parts, messages = run.run, run.run["collective"], run.run["segments_per_message"], defaultdict(dict)
     for (receiver, owner, origin, segment), (_, intact) in arrivals.items():
-        free = spec.get("adds_by_itself")  # a segment of a result is then one piece, whatever arrivals made it
+        free = spec.get("adds_by_itself")  # a segment of a result is then one result, whatever arrivals made it
         block = spec["block_owners"][0] if free and len(spec["block_owners"]) == 1 else owner
         if 0 <= segment // parts < spec["messages"] and owner not in run.silent:
             messages[receiver, block, segment // parts][None if free else origin, segment] = intact
     due = [parts if kind == "allreduce" else -1] * spec["messages"] if kind in FOLDING else spec["pieces"]
-    return {(rank, owner, number): all(pieces.values()) for (rank, owner, number), pieces in messages.items()
-            if len(pieces) == (spec["own_pieces"][str(rank)] if kind in FOLDING and rank == owner else due)[number]}
+    return {(rank, owner, number): all(segments.values()) for (rank, owner, number), segments in messages.items()
+            if len(segments) == (spec["own_pieces"][str(rank)] if kind in FOLDING and rank == owner else due)[number]}
 
 def contributions(run):
     """Count results without exactly one contribution of each rank, and the fewest contributions of a result."""
