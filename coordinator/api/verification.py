@@ -20,7 +20,7 @@ from coordinator.campaigns.sweep import ROWS
 from coordinator.campaigns.trial_runner import Trial, TrialRunner
 from coordinator.campaigns.verify_campaign import is_finished, verify_records
 from coordinator.campaigns.verify_sweep import verify_sweep
-from coordinator.execution.inevitable import inevitable_from
+from coordinator.execution.branch import inevitable_from
 from coordinator.execution.untrusted import require_verifiable
 from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.execution.verify import Recomputed, recompute

@@ -2,6 +2,10 @@
 
 A branch runs from step 1 again, with the faults of its origin that begin up to that step. Runs are deterministic on every
 driver, so both histories are equal up to there, and a branch is kept only if all rows up to there are equal.
+
+A loss is inevitable from the step after which no branch without the later faults avoids it. Losses need not grow with the
+faults: one fault may keep another from doing harm. So the steps when faults begin are tried one after the other, from the
+first, and not by bisection.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +15,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from coordinator.execution.inevitable import faults_until
-from coordinator.execution.sinks import FinishedRun, RunResult
+from coordinator.execution.run import run
+from coordinator.execution.sinks import FinishedRun, MemorySink, RunResult
 from coordinator.execution.verification import Verification
 from coordinator.history.journal import FILE, first_difference
 from coordinator.history.stored_run import open_journal, read_summary
@@ -20,7 +24,8 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.explain import hop_words
 from coordinator.scenario.model import Scenario
 from emunode.errors import RunError, ScenarioError
-from emunode.model import Step
+from emunode.faults.kinds import ends_others
+from emunode.model import Rank, Step
 
 BRANCH_OF: Final = "branch_of"
 """The key of a summary with the name of the run directory of the origin."""
@@ -120,3 +125,33 @@ def _parting(one: pl.LazyFrame, other: pl.LazyFrame, step: Step, plan: Plan) -> 
         return None
     words = ["nothing" if row is None else hop_words(row, plan.topology.label) for row in difference[1:]]
     return f"row {difference.number} is {words[1]}, and was {words[0]}"
+
+
+def inevitable_from(plan: Plan, rank: Rank) -> Step | None:
+    """Return the first step s so that a node stays unserved although every fault that begins after s is left out.
+
+    0 if the node is not served without any fault; None if it is served under all of them. Repairs of kept faults stay.
+    ScenarioError (field `inevitable`) for the timed clock, and for a faulty node, since nothing is due to it.
+    """
+    label = plan.topology.label(rank)
+    if plan.scenario.clock != "steps":
+        raise ScenarioError("inevitable", label, "faults are left out by steps only, so use --clock steps")
+    if rank in plan.judged.states:
+        raise ScenarioError("inevitable", label, f"it is {plan.judged.states[rank]} itself, so nothing is due to it")
+    begins = sorted({fault.step for fault in plan.faults if not ends_others(fault)})
+    return next((step for step in (0, *begins) if rank in unserved(plan.with_faults(faults_until(plan, step)))), None)
+
+
+def faults_until(plan: Plan, step: Step) -> Sequence[str]:
+    """Return the faults of a scenario that begin up to a step, and the repairs of these."""
+    kept = {fault.place for fault in plan.faults if not ends_others(fault) and fault.step <= step}
+    return [
+        text
+        for text in plan.scenario.fault
+        if all(fault.place in kept if ends_others(fault) else fault.step <= step for fault in plan.faults_by_text[text])
+    ]
+
+
+def unserved(plan: Plan) -> Sequence[Rank]:
+    """Return the healthy nodes that miss a message in a run in memory."""
+    return run(plan, MemorySink()).conclusion.measurement.cut_off

@@ -14,10 +14,10 @@ from typing import Final, Self
 
 import trio
 
+from coordinator.execution.run_metrics import CONTENT_TYPE
 from coordinator.history.stored.writing import replace_file
 from coordinator.live.http import HttpConnection, Request, RequestError, Response, require_local, serve_http
 from coordinator.live.loop_thread import LoopThread
-from coordinator.reports.open_metrics import CONTENT_TYPE
 from emunode.errors import RunError
 
 PATH: Final = "/metrics"

@@ -15,7 +15,7 @@ from coordinator.features.base import Metric
 from coordinator.features.detection import suspicion_records
 from coordinator.features.journals.rows import data_hops
 from coordinator.history.lateness import judge_times
-from coordinator.history.timetable import Timetable
+from coordinator.history.timetable import PACKET, Timetable
 from coordinator.planning.claims import DroppedClaim, dropped_claims, fault_free_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
@@ -34,7 +34,6 @@ from coordinator.results.claims import (
     why_invalid,
 )
 from coordinator.results.cut_off import CutOff, cut_off
-from coordinator.results.delivery_times import delivery_records
 from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.faults_in_steps import in_steps
 from coordinator.results.metrics import Measurement, measure
@@ -43,7 +42,7 @@ from coordinator.results.run_metrics import own_metrics
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
-from emunode.model import FOLDING
+from emunode.model import FOLDING, Collective
 
 if TYPE_CHECKING:
     from coordinator.history.result_array import ResultArray
@@ -284,3 +283,29 @@ def _nothing_is_foreseen(claims: Sequence[Claim], contributors: int) -> bool:
 
 def _at_most(claim: Claim, most: int) -> bool:
     return claim.relation != ">=" and claim.predicted <= most  # type: ignore[operator]  # no list
+
+
+DeliveryRecord = dict[str, object]
+
+
+def delivery_records(
+    plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame
+) -> list[DeliveryRecord]:
+    """Return the entries of served.json: each healthy node with something due to it, and the time of its last new
+    segment.
+
+    `seconds` is the intended time and `achieved_seconds` the achieved time; null for a node that misses something.
+    """
+    missing = set(measurement.cut_off)
+    if plan.spec.collective is Collective.GATHER and measurement.metrics["delivery_ratio"] != 1.0:
+        # There the nodes that are cut off are origins, and the target is what misses something.
+        missing = {plan.spec.source}
+    firsts = journal.filter(pl.col("outcome") == "first").select(*PACKET, "receiver").unique().collect()
+    last = firsts.join(timeline.select(*PACKET, "end", "ended").drop_nulls("end"), on=PACKET).group_by("receiver")
+    times = {rank: times for rank, *times in last.agg(pl.col("end", "ended").max()).iter_rows()}
+    due = measurement.nodes.filter(pl.col("expected") > 0, pl.col("state") == "alive").select("rank", "label")
+    records = []
+    for rank, label in due.iter_rows():
+        intended, achieved = times.get(rank, (None, None)) if rank not in missing else (None, None)
+        records.append({"rank": rank, "label": label, "seconds": intended, "achieved_seconds": achieved})
+    return records

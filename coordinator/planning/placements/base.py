@@ -70,7 +70,7 @@ PLACEMENTS: Final = Registry[str, type[RankPlacement]](
 
 MODULES: Final[tuple[tuple[str, str], ...]] = (
     ("blocks", "coordinator.planning.placements.blocks"),
-    ("round-robin", "coordinator.planning.placements.round_robin"),
+    ("round-robin", "coordinator.planning.placements.blocks"),
     ("sub-network", "coordinator.planning.placements.sub_network"),
     ("least-crossing", "coordinator.planning.placements.least_crossing"),
     ("file", "coordinator.planning.placements.listed"),

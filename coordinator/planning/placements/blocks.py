@@ -1,4 +1,4 @@
-"""Consecutive ranks share a host: the default."""
+"""Placements by ranks alone: blocks of consecutive ranks (the default), or ranks dealt to the hosts in turn."""
 
 from collections.abc import Sequence
 
@@ -17,3 +17,15 @@ class ConsecutiveRanks(RankPlacement):
 
     def host_of_each(self, topology: Topology, hosts: int) -> Sequence[int] | None:
         return None
+
+
+@register
+class RoundRobin(RankPlacement):
+    """Ranks dealt to the hosts in turn: rank r is on host r mod `hosts`."""
+
+    name = "round-robin"
+    form = "round-robin"
+    meaning = "ranks are dealt to the hosts in turn"
+
+    def host_of_each(self, topology: Topology, hosts: int) -> Sequence[int] | None:
+        return [rank % hosts for rank in topology.ranks()]

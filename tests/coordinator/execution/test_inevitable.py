@@ -5,7 +5,7 @@ from random import Random
 import polars as pl
 import pytest
 
-from coordinator.execution.inevitable import inevitable_from
+from coordinator.execution.branch import inevitable_from
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from tests.helpers.command_line import Call

@@ -20,13 +20,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from coordinator.execution.observer import RunCounters, RunObserver
 from coordinator.execution.run import run
-from coordinator.execution.run_metrics import MOST_HOSTS, families, metrics_text
+from coordinator.execution.run_metrics import MOST_HOSTS, MetricFamily, exposition, families, metrics_text
 from coordinator.execution.sinks import DirectorySink, RunResult
 from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.opening import metrics_target
 from coordinator.networks.base import StepResult, UnreadArrivals
 from coordinator.planning.plan import Plan
-from coordinator.reports.open_metrics import MetricFamily, exposition
 from emunode.errors import RunError, ScenarioError
 from emunode.host.placement import Placement
 from emunode.model import CONTROL_TREE, Step
