@@ -1,7 +1,6 @@
 """One judge: runs and trials get the same verdict, and an invalid measurement decides nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -22,34 +21,26 @@ from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
 from emunode.model import PortPacket, ScheduledSend
 from emunode.registry import register
 from tests.helpers.scenarios import Case
-from tests.helpers.support import played, run_scenario
+from tests.helpers.support import played
 
-TREE: dict[str, object] = {
-    "topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "driver": "memory",
-}  # fmt: skip
-TIMED: dict[str, object] = {
-    "topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "segments": 40, "clock": "timed",
-    "startup": "1ms", "per_byte": "0s", "driver": "memory",
-}  # fmt: skip
+TREE = Case("star:4 broadcast greedy-tree")
+TIMED = Case("hypercube:3 broadcast sbt segments=40 clock=timed startup=1ms per_byte=0s")
 
 
 @pytest.mark.parametrize(
-    "values",
+    "case",
     [
-        {},
-        {"fault": ["crash:2134@1"]},
-        {"fault": ["crash:1234@1"]},
-        {"fault": ["loss:1234~2134:0.5"]},
-        {"fault": ["byzantine:2134"]},
-        {"algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134", "byzantine:3214"]},
-        {"collective": "scatter", "algorithm": "balanced-tree", "fault": ["crash:2134@1", "crash:3214@1"]},
-        {"collective": "allgather", "algorithm": "edt-dfs-ack", "redundancy": 3, "fault": ["crash:3412@2"]},
-        {"collective": "gather", "algorithm": "edt", "fault": ["down:1234~2134@1"]},
+        TREE,
+        *(TREE.but(fault) for fault in ("crash:2134@1", "crash:1234@1", "loss:1234~2134:0.5", "byzantine:2134")),
+        Case("star:4 broadcast edt x=3", "byzantine:2134", "byzantine:3214"),
+        Case("star:4 scatter balanced-tree", "crash:2134@1", "crash:3214@1"),
+        Case("star:4 allgather edt-dfs-ack x=3", "crash:3412@2"),
+        Case("star:4 gather edt", "down:1234~2134@1"),
     ],
 )
 @pytest.mark.parametrize("ended", [None, "interrupted"])
-def test_trial_and_run_get_the_same_verdict(values: dict[str, object], ended: str | None) -> None:
-    plan = Case(TREE, **values).plan
+def test_trial_and_run_get_the_same_verdict(case: Case, ended: str | None) -> None:
+    plan = case.plan
     rows, altered = played(plan)
     records = sorted_records([rows])
     whole = conclude(plan, History(table(records).lazy(), len(records), ended, altered)).ruling
@@ -73,7 +64,7 @@ def timetable_of(plan: Plan) -> Timetable:
 
 def late_by(seconds: float, **values: object) -> Conclusion:
     """Return the conclusion of a timed run with one late packet, in the middle."""
-    plan = Case(TIMED, **values).plan
+    plan = TIMED.but(**values).plan
     timetable = timetable_of(plan)
     times = np.frombuffer(timetable.times(), dtype=TIME_RECORD).copy()
     times["achieved"][len(times) // 2] += round(seconds * 1e9)
@@ -100,36 +91,34 @@ def test_the_worst_lateness_has_a_limit_of_its_own(seconds: float, limit: float,
 # --- nodes that are cut off -------------------------------------------------------------------------------------------
 
 
-def test_run_lists_cut_off_nodes_with_the_responsible_faults(tmp_path: Path) -> None:
+def test_run_lists_cut_off_nodes_with_the_responsible_faults() -> None:
     faults = ["crash:2134@1", "crash:3214@1"]
-    values = TREE | {"collective": "scatter", "algorithm": "balanced-tree", "fault": faults}
-    summary = run_scenario(tmp_path / "run", **values).summary
+    case = Case("star:4 scatter balanced-tree")
+    summary = case.but(*faults).summary
     assert summary["cut_off_count"] == 14
-    named = {entry["label"]: entry["because"] for entry in summary["cut_off"]}  # type: ignore[attr-defined]
+    named = {entry["label"]: entry["because"] for entry in summary["cut_off"]}
     assert len(named) == 14
     assert set(named.values()) == set(faults)
     for fault in faults:
-        alone = run_scenario(tmp_path / fault, **values | {"fault": [fault]}).summary
-        mine = {entry["label"] for entry in alone["cut_off"]}  # type: ignore[attr-defined]
+        mine = {entry["label"] for entry in case.but(fault).summary["cut_off"]}
         assert {label for label, because in named.items() if because == fault} <= mine
 
 
-def test_the_list_of_nodes_is_bounded(tmp_path: Path) -> None:
-    summary = run_scenario(tmp_path / "run", **TREE | {"topology": "star:6", "fault": ["crash:213456@1"]}).summary
-    assert len(summary["cut_off"]) == 100  # type: ignore[arg-type]
-    assert summary["cut_off_count"] == summary["expected_deliveries"] - summary["intact_deliveries"] > 100  # type: ignore[operator]
+def test_the_list_of_nodes_is_bounded() -> None:
+    summary = Case("star:6 broadcast greedy-tree", "crash:213456@1").summary
+    assert len(summary["cut_off"]) == 100
+    assert summary["cut_off_count"] == summary["expected_deliveries"] - summary["intact_deliveries"] > 100
 
 
-def test_fault_after_the_last_step_is_reported_as_without_effect(tmp_path: Path) -> None:
-    whole = run_scenario(tmp_path / "whole", **TREE).summary
+def test_fault_after_the_last_step_is_reported_as_without_effect() -> None:
+    whole = TREE.summary
     for fault in ("crash:2134@5", "crash:1234@9", "hang:2134@5-7", "down:1234~2134@5", "byzantine:2134@5"):
-        late = run_scenario(tmp_path / fault, **TREE, fault=[fault])
+        late = TREE.but(fault).run
         assert (late.verdict, late.summary["without_effect"]) == ("holds", [fault])
         assert late.summary["journal_hash"] == whole["journal_hash"]
         assert late.summary["intact_deliveries"] == 23
-        assert [claim["verdict"] for claim in late.summary["claims"]] == ["holds"] * len(whole["claims"])  # type: ignore[arg-type,attr-defined]
-    early = run_scenario(tmp_path / "early", **TREE, fault=["crash:2134@4"]).summary
-    assert early["without_effect"] == []
+        assert [claim["verdict"] for claim in late.summary["claims"]] == ["holds"] * len(whole["claims"])
+    assert TREE.but("crash:2134@4").summary["without_effect"] == []
 
 
 # --- what arrives without faults, and what is due ---------------------------------------------------------------------
@@ -166,56 +155,46 @@ def idle() -> Iterator[None]:
 
 @pytest.mark.usefixtures("idle")
 def test_delivering_nothing_is_wrong_unless_faults_explain_it() -> None:
-    values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "idle", "driver": "memory"}
-    plain = Case(values).run
+    case = Case("hypercube:3 broadcast idle")
+    plain = case.run
     assert (plain.verdict, plain.summary["intact_deliveries"]) == ("violated", 0)
     (missed,) = [each for each in plain.judgements if each.claim.name == "delivery_ratio"]
     assert missed.verdict == "violated"
     assert missed.claim.source == "definition of broadcast: without faults every message arrives"
-    assert Case(values, fault=["crash:001@1"]).run.verdict == "undecided"
+    assert case.but("crash:001@1").run.verdict == "undecided"
 
 
 @pytest.mark.parametrize(
-    ("values", "due"),
+    ("line", "due"),
     [
-        ({"collective": "broadcast", "algorithm": "greedy-tree"}, (12, 22)),
-        ({"collective": "broadcast", "algorithm": "edt", "redundancy": 3}, (22, 22)),
-        ({"collective": "broadcast", "algorithm": "congestion2-trees"}, None),
-        ({"collective": "alltoall", "algorithm": "edt"}, (467, 506)),
+        ("star:4 broadcast greedy-tree", (12, 22)),
+        ("star:4 broadcast edt x=3", (22, 22)),
+        ("star:4 broadcast congestion2-trees", None),
+        ("star:4 alltoall edt", (467, 506)),
     ],
 )
-def test_a_crash_after_the_last_step_takes_no_delivery_away(
-    values: dict[str, object], due: tuple[int, int] | None
-) -> None:
+def test_a_crash_after_the_last_step_takes_no_delivery_away(line: str, due: tuple[int, int] | None) -> None:
     """Beside a byzantine node: it changes no step."""
-    faults = ["crash:4321@99", "byzantine:2134@2"]
-    late = Case(values, topology="star:4", fault=faults).run.summary
-    without = Case(values, topology="star:4", fault=faults[1:]).run.summary
-    assert (late["intact_deliveries"], late["expected_deliveries"]) == (
-        without["intact_deliveries"], without["expected_deliveries"],
-    )  # fmt: skip
-    if due is not None:
-        assert (late["intact_deliveries"], late["expected_deliveries"]) == due
+    without = Case(line, "byzantine:2134@2")
+    late, kept = (
+        (each.summary["intact_deliveries"], each.summary["expected_deliveries"])
+        for each in (without.but("crash:4321@99"), without)
+    )
+    assert late == kept
+    assert due in (None, late)
 
 
 def test_votes_on_messages_of_faulty_origins_are_not_counted() -> None:
     """In a gather nothing is due from a faulty node, although its own copies arrive unaltered."""
-    summary = run_scenario(
-        topology="star:3",
-        collective="gather",
-        algorithm="edt",
-        redundancy=2,
-        driver="memory",
-        fault=["byzantine:132@1"],
-    ).summary
-    votes = sum(summary[f"elected_{value}"] for value in ("right", "wrong", "none"))  # type: ignore[misc]
+    summary = Case("star:3 gather edt x=2", "byzantine:132@1").summary
+    votes = sum(summary[f"elected_{value}"] for value in ("right", "wrong", "none"))
     assert votes == summary["expected_deliveries"] == 4
 
 
 @pytest.mark.parametrize("lost", [{0, 1, 2, 3}, {1, 2, 3}, {1}])
 def test_rows_that_a_dead_host_took_along_make_no_hop_impossible(lost: set[int]) -> None:
     """Under the timed clock hosts hand over their rows at the end: what others sent to dead ranks is not known then."""
-    plan = Case(TIMED).plan
+    plan = TIMED.plan
     timetable = timetable_of(plan)
     whole = table(sorted_records([played(plan)[0]]))
     left = whole.filter(~pl.col("receiver").is_in(sorted(lost)))

@@ -6,16 +6,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from coordinator.history.journal import sorted_records, table
+from coordinator.history.journal import sorted_records
 from coordinator.results.deliveries import (
     Arrivals,
     Deliveries,
-    arrivals_of,
     count_deliveries,
-    journal_arrivals,
     messages_due,
     record_arrivals,
-    runs,
 )
 from emunode.model import ALL_RANKS
 from tests.helpers.mutation_support import history_of, verdict_on
@@ -121,17 +118,6 @@ def test_the_count_equals_a_count_one_by_one(line: str) -> None:
     assert spoiled, "no message was altered"
 
 
-@pytest.mark.parametrize("line", [*CASES, "star:3 reduce greedy-tree", "star:3 broadcast edt redundancy=2"])
-def test_journal_and_packed_rows_give_the_same_arrivals(line: str) -> None:
-    plan = Case(line, fault=["random:down=1@1"]).plan
-    records = sorted_records([played(plan)[0]])
-    packed, copies = record_arrivals(plan, records)
-    stored = arrivals_of(journal_arrivals(plan, table(records).lazy()).collect())
-    assert len(packed.receiver) == len(copies) > 0
-    for one, other in zip(packed, stored, strict=True):
-        assert one.tolist() == other.tolist()
-
-
 def test_pieces_of_no_message_are_not_counted() -> None:
     plan = Case("star:3 broadcast greedy-tree").plan
     arrivals, _ = record_arrivals(plan, sorted_records([played(plan)[0]]))
@@ -146,17 +132,6 @@ def test_ranks_that_are_due_nothing_are_not_counted() -> None:
     assert empty.unserved == ()
     assert empty.served.tolist() == [False] * 3
     assert empty.metrics["delivery_ratio"] == 0.0
-
-
-def test_runs_of_equal_rows_equal_a_walk() -> None:
-    chance = Random(7)
-    for length in range(12):
-        rows = [(chance.randrange(2), chance.randrange(2)) for _ in range(length)]
-        starts = [at for at, row in enumerate(rows) if not at or row != rows[at - 1]]
-        found, lengths = runs(*(np.array([row[column] for row in rows], dtype=np.int64) for column in range(2)))
-        assert found.tolist() == starts
-        ends = [*starts[1:], length] if starts else []
-        assert lengths.tolist() == [end - start for start, end in zip(starts, ends, strict=True)]
 
 
 def test_an_origin_that_does_not_exist_is_no_error() -> None:

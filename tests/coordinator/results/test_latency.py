@@ -75,18 +75,6 @@ def _packets(records: np.ndarray) -> set[tuple[int, int, int]]:
     return {(int(row["step"]), int(row["sender"]), int(row["port"])) for row in records}
 
 
-@pytest.mark.parametrize("n", [3, 4, 5])
-def test_latencies_without_faults_are_distances(n: int) -> None:
-    """Flooding reaches every node by a shortest path."""
-    plan = Case(f"star:{n} broadcast flood").plan
-    rows, _ = played(plan)
-    metrics = measure(plan, table(sorted_records([rows])).lazy()).metrics
-    at_distance = plan.topology.distribution_from(0)
-    assert metrics["max_latency"] == plan.topology.diameter
-    assert metrics["mean_latency"] == pytest.approx(float(plan.topology.average_distance))
-    assert metrics["informed_nodes_per_step"] == tuple(np.cumsum(at_distance).tolist())
-
-
 def test_a_run_that_serves_no_node_has_no_latency() -> None:
     nothing = latency_metrics(np.array([], dtype=np.int64), 24, 3, broadcast=True)
     assert nothing == {"served_nodes": 0, "redundancy_cost": 3 / 23, "informed_nodes_per_step": (1,)}

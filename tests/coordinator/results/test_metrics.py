@@ -64,45 +64,6 @@ def test_tables_of_a_complete_broadcast() -> None:
     assert numbers.rows() == [(1, 1, 2, 3, 1, 2, 2, 128, 1), (2, 1, 1, 2, 2, 1, 1, 64, 1)]
 
 
-def test_idle_step_counts_as_a_step() -> None:
-    seen = measured([hop(1, 0, 0), hop(4, 0, 1)])
-    assert seen.metrics["steps"] == 4
-    assert seen.metrics["senders_per_step"] == (1, 0, 0, 1)
-    assert seen.metrics["receivers_per_step"] == (1, 0, 0, 1)
-    assert seen.steps["virtual_seconds"].to_list()[1:3] == [0.0, 0.0]
-
-
-def test_an_empty_journal_measures_nothing() -> None:
-    seen = measured([])
-    counts = {"steps": 0, "packets": 0, "deliveries": 0, "expected_deliveries": 3, "delivery_ratio": 0.0}
-    assert seen.metrics == {**seen.metrics, **counts, "senders_per_step": ()}
-    assert seen.nodes["received"].to_list() == [0, 0, 0, 0]
-    assert seen.links["packets"].to_list() == [0] * 8
-    assert seen.steps.is_empty()
-
-
-def test_segments_on_one_port_in_one_step_are_one_packet() -> None:
-    seen = measured([hop(1, 0, 0, segment=0), hop(1, 0, 0, segment=1), hop(2, 0, 0, segment=2)], messages=3)
-    counts = {"packets": 2, "segments": 3, "max_link_segments_per_step": 2, "max_link_segments": 3, "deliveries": 3}
-    assert seen.metrics == {**seen.metrics, **counts}
-
-
-def test_a_message_is_delivered_when_all_its_pieces_are() -> None:
-    first = [hop(1, 0, 0, segment=0), hop(2, 0, 0, segment=1)]
-    assert measured(first, segments=3).metrics["deliveries"] == 0
-    whole = [*first, hop(3, 0, 0, segment=2)]
-    assert measured(whole, segments=3).metrics["deliveries"] == 1
-    assert measured(whole, segments=3, messages=2).metrics["deliveries"] == 1
-    assert measured(whole, segments=3, messages=2).metrics["expected_deliveries"] == 6
-
-
-def test_a_corrupt_piece_is_delivered_and_not_intact() -> None:
-    seen = measured([hop(1, 0, 0, "corrupt"), hop(1, 0, 1)])
-    assert (seen.metrics["deliveries"], seen.metrics["intact_deliveries"], seen.metrics["corrupt"]) == (2, 1, 1)
-    mended = measured([hop(1, 0, 0, "corrupt"), hop(3, 3, 1, "first", tree=1), hop(4, 2, 0), hop(5, 3, 1, "first")])
-    assert mended.metrics["intact_deliveries"] == 1
-
-
 TWO_OF_THREE = [hop(1, 0, 0, "corrupt"), hop(2, 0, 0, tree=1), hop(3, 0, 0, "duplicate", tree=2)]
 
 
@@ -132,18 +93,6 @@ def test_byzantine_nodes_that_disagree_elect_no_value() -> None:
     plan = Case(SMALL, algorithm="nesbt", redundancy=2).plan
     apart, together = measure(plan, table_of(rows), altered_copies), measure(plan, table_of(rows))
     assert (apart.metrics["elected_none"], together.metrics["elected_wrong"]) == (1, 1)
-
-
-@pytest.mark.parametrize("outcome", ["lost", "duplicate", "relay"])
-def test_lost_duplicate_and_relayed_copies_are_not_deliveries(outcome: str) -> None:
-    seen = measured([hop(1, 0, 0, outcome)])
-    name = {"duplicate": "duplicates", "relay": "relays"}.get(outcome, outcome)
-    counts = {"deliveries": 0, "packets": 1, name: 1, "receivers_per_step": (), "senders_per_step": (1,)}
-    assert seen.metrics == {**seen.metrics, **counts}
-
-
-def test_return_to_the_origin_is_not_a_delivery() -> None:
-    assert measured([hop(1, 0, 0), hop(2, 1, 0, "corrupt")]).metrics["deliveries"] == 1
 
 
 def test_nothing_is_due_to_a_crashed_rank() -> None:
