@@ -113,17 +113,31 @@ def test_mean_number_of_receivers_without_repair(shape: float) -> None:
     assert abs(found - expected) < 4.5 * spread < 0.6
 
 
-def test_events_do_not_depend_on_the_end_or_other_elements() -> None:
-    failure, repair = Lifetime(3 * MS, 1.5), Lifetime(MS)
-    long = list(outages(failure, repair, Window(MS, 60 * MS, timed=True), "0/a"))
-    for end in range(2 * MS, 60 * MS, 3 * MS):
+@pytest.mark.parametrize(
+    ("failure", "repair", "unit", "texts"),
+    [
+        (Lifetime(3 * MS, 1.5), Lifetime(MS), MS,
+         ("nodes=mttf:4ms;repair=mttr:1ms", "nodes=mttf:4ms;links=mttf:9ms;repair=mttr:1ms")),
+        (Geometric(0.2), Geometric(0.3), 1, ("nodes=0.1;repair=0.3@2-9", "nodes=0.1;links=0.1;repair=0.3@2-9")),
+    ],
+    ids=["times", "steps"],
+)  # fmt: skip
+def test_events_do_not_depend_on_the_end_or_other_elements(
+    failure: Lifetime | Geometric, repair: Lifetime | Geometric, unit: int, texts: tuple[str, str]
+) -> None:
+    long = list(outages(failure, repair, Window(unit, 60 * unit, timed=unit > 1), "0/a"))
+    for end in range(2 * unit, 60 * unit, 3 * unit):
         known = [(begin, back if back and back < end else None) for begin, back in long if begin < end]
-        assert list(outages(failure, repair, Window(MS, end, timed=True), "0/a")) == known
+        assert list(outages(failure, repair, Window(unit, end, timed=unit > 1), "0/a")) == known
     sites = FaultSites(timed_plan().algorithm, run_time=lambda: 9 * MS)
-    texts = ("nodes=mttf:4ms;repair=mttr:1ms", "nodes=mttf:4ms;links=mttf:9ms;repair=mttr:1ms")
     alone, both = (draw(parse_fault_sets(f"process:{text}")[0], sites, 1, 0) for text in texts)
     assert alone
     assert both[: len(alone)] == alone
+
+
+def test_certain_and_impossible_events() -> None:
+    assert list(outages(Geometric(1), Geometric(1), Window(3, 7), "0/a")) == [(3, 4), (5, 6)]
+    assert list(outages(Geometric(0), Geometric(1), Window(1, 7), "0/a")) == []
 
 
 @pytest.mark.parametrize("driver", ["memory", "local"])
@@ -166,6 +180,10 @@ def test_times_are_read_as_they_are_written(time: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
+    ("process:nodes=2", "from 0 to 1"), ("process:byzantine=0.1", "a process has nodes or links"),
+    ("process:nodes=0.1@1ms", "either steps or times"), ("process:repair=0.1", "write"),
+    ("process:nodes=0.1;repair=x", "invalid"), ("process:substar=0.1", "blocks are drawn by"),
+    ("nodes=1;repair=0.1", "'repair' is not among"),
     ("process:nodes=mttf:2s@3", "either steps or times"), ("process:nodes=mttf:2s;repair=0.2", "either steps or times"),
     ("process:nodes=mttf:2s;links=0.1", "either steps or times"), ("process:nodes=mtbf:2s", "give the repair too"),
     ("process:nodes=mtbf:2s;repair=mttr:3s", "must be longer"), ("process:nodes=mttf:0.5", "from 1us to 1e9s"),

@@ -1,7 +1,7 @@
 """Predictions compared with runs of every set of faults, with a walk over the trees, and with published counts."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
 from math import comb, prod, sqrt
@@ -17,8 +17,6 @@ from coordinator.scenario.fault_draws import FaultSites, draw, every_set
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
-from coordinator.theory.dependence.schedule import trace
-from coordinator.theory.dependence.size import MOST_STEPS
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.kinds import Down, Fault, Loss
@@ -208,35 +206,6 @@ def test_links_that_fail_independently() -> None:
 
 
 # --- paths -------------------------------------------------------------------------------------------------------------
-
-
-def steps_on_tree(algorithm: TreeCollective, tree: int, number: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (step, sender, receiver) of every hop of a copy, by a walk over its tree with the delays of the timetable."""
-    absolute, source = algorithm.topology.absolute, algorithm.spec.source
-    reached = [(0, number * algorithm.period)]
-    for here, step in reached:
-        for port, delay in algorithm.child_delays(here, tree):
-            child = algorithm.rooted.neighbour(here, port)
-            reached.append((child, step + delay))
-            yield step + delay, absolute(here, source), absolute(child, source)
-
-
-@pytest.mark.parametrize("case", [*SMALL[:-2], "star:4 broadcast edt redundancy=2 messages=5"])
-def test_copies_follow_the_timetable_of_their_tree(case: str) -> None:
-    """The paths that predictions read from the schedule are those of a walk over the trees."""
-    algorithm = Case(case).plan.algorithm
-    assert isinstance(algorithm, TreeCollective)
-    schedule, _ = trace(algorithm, MOST_STEPS)
-    found: dict[tuple[int, int], set[tuple[int, int, int]]] = {}
-    columns = (schedule.tree, schedule.segment, schedule.step, schedule.sender, schedule.receiver)
-    for tree, segment, *hop in zip(*(column.tolist() for column in columns), strict=True):
-        step, sender, receiver = hop
-        found.setdefault((tree, segment), set()).add((step, sender, receiver))
-    assert found == {
-        (tree, segment): set(steps_on_tree(algorithm, tree, number))
-        for tree in range(algorithm.trees.count)
-        for number, segment in algorithm.copies_on_tree(tree)
-    }
 
 
 # --- losses ------------------------------------------------------------------------------------------------------------

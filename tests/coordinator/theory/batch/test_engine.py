@@ -1,6 +1,7 @@
 """The batch engine against brute force of the literature's values, and where it is exact."""
 
 from itertools import combinations
+from math import comb
 from random import Random
 
 import numpy as np
@@ -15,6 +16,8 @@ from coordinator.theory.dependence.bit_rows import unpacked
 from emunode.faults.byzantine import Byzantine
 from emunode.faults.effects import Alters, Interval, Stops
 from emunode.faults.kinds import FOREVER, Crash, Delay, Down
+from tests.coordinator.theory.test_reliability import golden
+from tests.coordinator.theory.test_votes import TABLE
 from tests.helpers.batch_support import compare, run
 from tests.helpers.scenarios import Case
 
@@ -22,32 +25,24 @@ ALWAYS = Interval(1, FOREVER + 1)
 
 # --- values by brute force ---------------------------------------------------------------------------------------------
 
-# Network, algorithm, trees; kind; faults; sets that lose nobody; nodes lost over all sets.
-SURVIVAL = [
-    ("star:4", "greedy-tree", 1, "crash", 2, 44, 795),
-    ("star:4", "greedy-tree", 1, "down", 2, 78, 2107),
-    ("star:4", "edt", 3, "crash", 3, 1430, 567),
-    ("star:4", "edt", 3, "down", 3, 6137, 1454),
-    ("hypercube:3", "sbt", 1, "crash", 3, 10, 46),
-    ("hypercube:3", "nesbt", 3, "crash", 3, 24, 17),
-    ("hypercube:3", "nesbt", 3, "down", 4, 141, 663),
-    ("hypercube:4", "nesbt", 4, "crash", 5, 1978, 1814),
-    ("ej:2+3", "improved", 1, "down", 1, 39, 30),
-    ("ej:2+3", "independent-trees", 6, "crash", 5, 8568, 0),
+SETS = [
+    (case, int(failed))
+    for case, counts in golden().items()
+    for failed, (survived, *_, places) in counts.items()
+    if 1 < failed < places and survived and comb(places, failed) < 9000
 ]
 
 
-@pytest.mark.parametrize(("network", "algorithm", "trees", "kind", "size", "survived", "lost"), SURVIVAL)
-def test_all_sets_lose_what_brute_force_counts(
-    network: str, algorithm: str, trees: int, kind: str, size: int, survived: int, lost: int
-) -> None:
-    given = Case(f"{network} broadcast {algorithm}", redundancy=trees).plan
+@pytest.mark.exhaustive(one_in=4)
+@pytest.mark.parametrize(("case", "size"), SETS)
+def test_all_sets_lose_what_brute_force_counts(case: tuple[str, str, str, str], size: int) -> None:
+    network, algorithm, trees, kind = case
+    given = Case(f"{network} broadcast {algorithm} x={trees}").plan
     engine, sites = batch_engine_of(given), FaultSites(given.algorithm)
-    places = sites.nodes() if kind == "crash" else sites.links
+    places = sites.nodes() if kind == "node" else sites.links
     sets = np.array(list(combinations(range(len(places)), size)))
     outcome = engine.evaluate(struck(engine, kind, places, sets))
-    assert int(outcome.served.sum()) == survived
-    assert int(outcome.unserved.sum()) == lost
+    assert (int(outcome.served.sum()), int(outcome.unserved.sum())) == golden()[case][size][:2]
 
 
 def struck(engine: BatchEngine, kind: str, places: object, sets: np.ndarray) -> FaultBatch:
@@ -55,8 +50,8 @@ def struck(engine: BatchEngine, kind: str, places: object, sets: np.ndarray) -> 
     batch = FaultBatch(engine.arcs, len(sets))
     chosen = np.array(places)[sets]
     trials = np.arange(len(sets))
-    if kind != "down":
-        effect = Stops() if kind == "crash" else Alters(alike=True)
+    if kind != "link":
+        effect = Stops() if kind == "node" else Alters(alike=True)
         batch.strike_nodes(Episode(effect, ALWAYS), chosen, np.broadcast_to(trials[:, None], chosen.shape))
         return batch
     topology = engine.plan.topology
@@ -71,26 +66,13 @@ def struck(engine: BatchEngine, kind: str, places: object, sets: np.ndarray) -> 
     return batch
 
 
-@pytest.mark.parametrize(
-    ("network", "algorithm", "trees", "size", "right", "wrong", "none"),
-    [
-        ("hypercube:3", "nesbt", 3, 2, 60, 45, 0),
-        ("hypercube:3", "nesbt", 3, 3, 36, 104, 0),
-        ("star:4", "edt", 3, 2, 4668, 645, 0),
-        ("star:4", "edt", 3, 3, 25370, 10050, 0),
-        ("hypercube:4", "nesbt", 4, 2, 987, 0, 378),
-        ("hypercube:4", "nesbt", 4, 3, 2516, 508, 2436),
-        ("ej:2+3", "independent-trees", 6, 3, 10116, 0, 2124),
-    ],
-)
-def test_votes_under_byzantine_nodes_are_those_of_brute_force(
-    network: str, algorithm: str, trees: int, size: int, right: int, wrong: int, none: int
-) -> None:
-    given = Case(f"{network} broadcast {algorithm}", redundancy=trees).plan
+@pytest.mark.parametrize("case", [case for case in TABLE if case[1] > 1], ids=str)
+def test_votes_under_byzantine_nodes_are_those_of_brute_force(case: tuple[str, int]) -> None:
+    given = Case(case[0]).plan
     engine = batch_engine_of(given)
-    sets = np.array(list(combinations(range(1, given.topology.order), size)))
+    sets = np.array(list(combinations(range(1, given.topology.order), case[1])))
     outcome = engine.evaluate(struck(engine, "byzantine", range(given.topology.order), sets), copies=True)
-    assert outcome.elected.sum(axis=1).tolist() == [right, wrong, none]
+    assert tuple(outcome.elected.sum(axis=1).tolist()) == TABLE[case][1]
 
 
 # --- against messages --------------------------------------------------------------------------------------------------

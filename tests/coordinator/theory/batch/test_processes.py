@@ -6,11 +6,9 @@ import pytest
 
 from coordinator.campaigns.grid import Grid
 from coordinator.scenario.fault_draws import FaultSites, draw
-from coordinator.scenario.fault_processes import Geometric, Window, outages
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.engine.memory import MemoryEngine
-from emunode.errors import ScenarioError
 from emunode.net.wire import ROW
 from emunode.play import play
 from tests.helpers.scenarios import Case
@@ -39,40 +37,6 @@ def test_mean_number_of_receivers_without_repair(
     assert spread < mean / 50
 
 
-def test_long_run_availability() -> None:
-    elements, step = 20_000, 200
-    up = 0
-    for element in range(elements):
-        events = list(outages(Geometric(0.01), Geometric(0.2), Window(1, step + 1), f"0/{element}"))
-        up += not any(begin <= step and (end is None or step < end) for begin, end in events)
-    # Both chances per step are far from 1, so that after 200 steps the start is forgotten: a chi-square of one degree.
-    expected = elements * 20 / 21
-    assert (up - expected) ** 2 / expected + (up - expected) ** 2 / (elements - expected) < 15
-
-
-def test_events_do_not_depend_on_later_steps_or_other_elements() -> None:
-    failure, repair = Geometric(0.2), Geometric(0.3)
-    long = list(outages(failure, repair, Window(1, 61), "0/a"))
-    for last in range(1, 60):
-        known = [(begin, end if end and end <= last else None) for begin, end in long if begin <= last]
-        assert list(outages(failure, repair, Window(1, last + 1), "0/a")) == known
-    sites = FaultSites(Case("star:4 broadcast edt").plan.algorithm)
-    alone, both = (draw(parse_fault_sets(f"process:{text};repair=0.3@2-9")[0], sites, 1, 0) for text in
-                   ("nodes=0.1", "nodes=0.1;links=0.1"))  # fmt: skip
-    assert both[: len(alone)] == alone
-    assert list(outages(Geometric(1), Geometric(1), Window(3, 7), "0/a")) == [(3, 4), (5, 6)]
-    assert list(outages(Geometric(0), Geometric(1), Window(1, 7), "0/a")) == []
-
-
-def test_a_run_states_its_events_and_can_be_repeated() -> None:
-    values = {"redundancy": 3, "seed": 5}
-    given = Case("star:4 broadcast edt", fault=["process:nodes=0.1;links=0.05;repair=0.3@1-"], **values).plan
-    again = Case("star:4 broadcast edt", fault=list(given.scenario.fault), **values).plan
-    assert given.faults == again.faults
-    kinds = {spec.partition(":")[0] for spec in given.scenario.fault}
-    assert kinds == {"crash", "recover", "down"}
-
-
 def test_campaign_over_a_process() -> None:
     base = {"topology": "star:4", "collective": "broadcast", "driver": "memory"}
     grid = Grid(
@@ -82,15 +46,3 @@ def test_campaign_over_a_process() -> None:
     assert [point.name for point in grid.points] == ["process:nodes=0.02;repair=0.2", "process:links=0.0"]
     trials = [trial for key, trial in grid.rest({}) if key.point == 0 and key.variant == 0]
     assert len({trial.faults for trial in trials}) > 10
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("process:nodes=2", "from 0 to 1"), ("process:byzantine=0.1", "a process has nodes or links"),
-     ("process:nodes=0.1@1ms", "either steps or times"), ("process:repair=0.1", "write"),
-     ("process:nodes=0.1;repair=x", "invalid"),
-     ("process:substar=0.1", "blocks are drawn by"), ("nodes=1;repair=0.1", "'repair' is not among")],
-)  # fmt: skip
-def test_malformed_processes(text: str, message: str) -> None:
-    with pytest.raises(ScenarioError, match=message):
-        parse_fault_sets(text)
