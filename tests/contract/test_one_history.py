@@ -67,6 +67,8 @@ def test_hosts_in_time_have_the_history_of_memory(line: str, place: str, tmp_pat
     one, other = (pl.read_parquet(result.path / "timeline.parquet") for result in (memory, local))
     assert one.select(INTENDED).equals(other.select(INTENDED))
     assert other["started"].null_count() == 0
+    assert (other["started"] >= other["start"]).all()
+    assert (other["ended"] >= other["end"]).all()
     assert other["ended"].is_null().equals(other["end"].is_null())
     assert "late" in str(local.summary["undecided_because"]) or failures(memory) == failures(local)
     assert not failures(memory) or memory.exit_status == 3

@@ -23,7 +23,7 @@ from emunode.topologies.registry import parse_topology
 from tests.contract.test_one_history import facts
 from tests.helpers.command_line import SECONDS, fields, wait_until
 from tests.helpers.scenarios import Case
-from tests.helpers.support import examples, golden_rows, run_scenario, same_tables
+from tests.helpers.support import examples, golden_rows, run_scenario
 
 Values = dict[str, object]
 
@@ -140,14 +140,6 @@ async def test_a_network_can_be_reset_for_every_fault(hosts: int, monkeypatch: p
             await network.close()
     assert len(plans) > 15
     assert (psutil.STATUS_STOPPED in stopped) == (hosts == 6)
-
-
-def test_tables_are_equal(tmp_path: Path) -> None:
-    values = SCENARIOS["star with crashes"]
-    one = run_scenario(tmp_path / "one", **values)
-    other = run_scenario(tmp_path / "other", **values | {"driver": "local"})
-    assert same_tables(one, other)
-    assert (one.path / "faults.json").read_bytes() == (other.path / "faults.json").read_bytes()
 
 
 @pytest.mark.parametrize("driver", ["local", "memory"])
