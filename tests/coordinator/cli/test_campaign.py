@@ -213,20 +213,6 @@ def test_an_interrupted_campaign_keeps_finished_trials(start: Start, tmp_path: P
     assert (folder / "trials.parquet").exists()
 
 
-def test_more_trials_are_added_to_a_campaign(call: Call) -> None:
-    call(f"{CAMPAIGN} --trials 5 --out campaign")
-    assert call(f"{CAMPAIGN} --trials 8 --out campaign").data["trials"] == 3
-
-
-def test_a_campaign_of_another_scenario_is_not_resumed(call: Call, tmp_path: Path) -> None:
-    call(f"{CAMPAIGN} --trials 5 --out campaign")
-    before = (tmp_path / "campaign" / "trials.jsonl").read_bytes()
-    ended = call(f"{CAMPAIGN} --seed 2 --trials 5 --out campaign")
-    assert ended.status == 2
-    assert "a campaign of another grid or scenario" in ended.err
-    assert (tmp_path / "campaign" / "trials.jsonl").read_bytes() == before
-
-
 def test_a_campaign_file_needs_no_flags(call: Call, tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(
         'topology = "ej:2+3"\nfaults = ["all:nodes=1", "all:links=1"]\ntrials = 57\n[vary]\n'

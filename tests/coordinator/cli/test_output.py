@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -115,16 +114,3 @@ def test_help_shows_each_flag_with_its_text(call: Call, command: str, kinds: tup
             assert text.help is not None
             assert text.help in line
             assert text.metavar is None or f"{flag} {text.metavar}" in line
-
-
-def test_nothing_is_asked_for_by_default() -> None:
-    for record in (RunOutput(), PageFlags()):
-        assert not any(getattr(record, name) for name in type(record).__annotations__)
-
-
-def test_flags_are_given_by_name_and_stay() -> None:
-    output = RunOutput(json=True)
-    with pytest.raises(FrozenInstanceError):
-        output.json = False  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        RunOutput(Path("here"))  # type: ignore[call-arg]

@@ -19,22 +19,6 @@ def shown(case: Case, folder: Path, capsys: pytest.CaptureFixture[str], **option
     return capsys.readouterr().out.splitlines()
 
 
-def test_network_work_and_verdict_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(Case(LINE), tmp_path, capsys)
-    assert lines[0].endswith("star graph S_3, 6 nodes, in memory")
-    assert lines[1].startswith("broadcast from 123 by greedy-tree, all-port, 1 message of 64 bytes")
-    (verdict,) = (line for line in lines if line.startswith("verdict: "))
-    assert verdict.startswith("verdict: holds   journal ")
-    assert lines[-2:] == [f"run directory: {tmp_path}/run", f"report: {tmp_path}/run/report.html"]
-
-
-def test_nodes_that_are_cut_off_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(Case(LINE, "crash:213@1"), tmp_path, capsys)
-    assert "faults: crash:213@1" in lines[1]
-    (cut,) = (line for line in lines if line.startswith("cut off by "))
-    assert cut.startswith("cut off by crash:213@1, ")
-
-
 def test_of_many_nodes_the_first_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case = Case("ring:40 broadcast bfs-tree", "crash:1@1")
     (cut,) = (line for line in shown(case, tmp_path, capsys) if line.startswith("cut off by "))

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.command_line import Call
 
 GREEDY = "--topology star:4 --collective broadcast --algorithm greedy-tree"
@@ -44,22 +42,6 @@ def test_a_file_is_run_and_flags_override_it(call: Call, tmp_path: Path) -> None
     assert call("run mine.toml --seed 4 --json").data["seed"] == 4
     again = call("run --scenario mine.toml --algorithm flood --json").data
     assert (again["seed"], again["algorithm"]) == (3, "flood")
-
-
-@pytest.mark.parametrize(
-    ("faults", "kinds"),
-    [
-        ("--fault crash:2134@2 --fault crash:4321@3", ["crash:2134@2", "crash:4321@3"]),
-        ("--fault 'random:nodes=1;links=1@1' --seed 3", ["crash", "down"]),
-    ],
-    ids=["given", "drawn"],
-)
-def test_the_scenario_of_a_run_gives_the_same_faults_and_history(call: Call, faults: str, kinds: list[str]) -> None:
-    first = call(f"run {STAR} {faults} --out one --json").data
-    again = call("run one/scenario.toml --json").data
-    assert [fault[: len(kind)] for fault, kind in zip(first["faults"], kinds, strict=True)] == kinds
-    assert again["faults"] == first["faults"]
-    assert again["journal_hash"] == first["journal_hash"]
 
 
 def test_labels_may_begin_with_a_minus(call: Call) -> None:

@@ -104,18 +104,6 @@ def test_other_folders_are_left_alone(call: Call, tmp_path: Path) -> None:
     assert "is damaged" in call(f"{STARS} --out bad").err
 
 
-def test_refused_sweeps_leave_nothing(call: Call, tmp_path: Path) -> None:
-    for flags, message in (
-        ("--topology star:3 --algorithm gredy-tree --out out", "did you mean 'greedy-tree'"),
-        ("--topology star:3 --algorithm flood --metric colour --out out", "invalid metric 'colour'"),
-        ("--topology star:5..3 --algorithm flood --out out", "from the smaller to the larger"),
-    ):
-        ended = call(f"sweep {flags}")
-        assert ended.status == 2
-        assert message in ended.err
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_plugin_that_is_named_is_loaded(call: Call) -> None:
     forget_plugins()
     cycle = ROOT / "tests" / "plugins" / "cycle.py"
