@@ -150,26 +150,6 @@ def test_partial_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(tmp_path.iterdir()) == [tmp_path / "journal.parquet"]
 
 
-def test_unsettled_rows_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, "SETTLE_BYTES", 0)
-    made = Journal(tmp_path)
-    made.add([pack([(2, 1, 0, 0, -1, 0, 1, 0, 0, 3), (1, 0, 1, 0, -1, 0, 1, 0, 0, 0)])])
-    made.settle(1)
-    assert made.rows == 1
-    made.add([pack([(2, 0, 1, 0, -1, 1, 1, 0, 0, 0)])])
-    made.settle(2)
-    assert made.rows == 3
-    made.close()
-    assert read(made).select("step", "sender").rows() == [(1, 0), (2, 0), (2, 1)]
-    assert (
-        made.hash
-        == write(
-            tmp_path / "again",
-            [[(2, 0, 1, 0, -1, 1, 1, 0, 0, 0)], [(2, 1, 0, 0, -1, 0, 1, 0, 0, 3)], [(1, 0, 1, 0, -1, 0, 1, 0, 0, 0)]],
-        ).hash
-    )
-
-
 def test_empty_journal_can_be_read(tmp_path: Path) -> None:
     empty, full = write(tmp_path / "empty", []), write(tmp_path / "full", [many(10)])
     assert empty.rows == 0

@@ -12,7 +12,6 @@ import pytest
 
 from coordinator.cli.leftovers import leftovers
 from coordinator.history.run_directory import TAIL_BYTES, RunDirectory
-from coordinator.history.stored.left_behind import PARTIAL
 from emunode.errors import ScenarioError
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -155,22 +154,6 @@ def test_operating_system_errors_are_reported(monkeypatch: pytest.MonkeyPatch, m
 
     monkeypatch.setattr(Path, method, refuse)
     assert refused(Path("locked/run")).allowed == "it cannot be created: Permission denied"
-
-
-def test_only_folders_of_dead_processes_are_abandoned(tmp_path: Path) -> None:
-    gone = dead_process()
-    living = open_directory("net", 0, None)
-    finished = open_directory("net", 1, None)
-    finished.finish()
-    folder = tmp_path / "runs" / "other"
-    folder.mkdir()
-    left = [folder / f"{PARTIAL}{gone}-2026-01-01T00-00-00.000Z-0", folder / f"{PARTIAL}{gone}-latest"]
-    left[0].mkdir()
-    left[1].symlink_to("nowhere")
-    (folder / f"{PARTIAL}strange").mkdir()
-    (folder / "partial-1-run").mkdir()
-    assert abandoned() == [path.relative_to(tmp_path) for path in left]
-    assert living.path.is_dir()
 
 
 def test_unfinished_latest_link_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:

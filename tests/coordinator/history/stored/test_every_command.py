@@ -345,26 +345,3 @@ def test_hostile_curves_are_not_exported(
 
 
 # --- pipes where results are written ---------------------------------------------------------------------------------
-
-
-def test_reports_replace_pipes_in_the_folder_of_a_run(stored: dict[str, Path], call: Call, tmp_path: Path) -> None:
-    """A command that opened such a pipe would wait for a reader for ever."""
-    run = Path(shutil.copytree(stored["steps"], tmp_path / "run"))
-    for name in ("report.html", "thumbnail.svg"):
-        pipe(name)(run)
-        assert call("report", run).status == 0
-        assert (run / name).is_file()
-
-
-def test_a_campaign_replaces_pipes_in_its_folder(call: Call, tmp_path: Path) -> None:
-    folder = tmp_path / "campaign"
-    command = "campaign --topology star:3 --algorithm edt --faults nodes=1 --trials 6 --workers 1 --out"
-    assert call(command, folder).status == 0
-    written = sorted(
-        path.name for path in folder.iterdir() if path.suffix in (".html", ".svg", ".csv", ".md", ".parquet")
-    )
-    assert {"campaign.html", "table.csv", "table.md", "trials.parquet"} <= set(written)
-    for name in written:
-        pipe(name)(folder)
-    assert call("campaign --resume", folder).status == 0
-    assert all((folder / name).is_file() for name in written)

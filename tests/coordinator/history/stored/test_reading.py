@@ -10,7 +10,6 @@ import pytest
 from coordinator.cli.invoke import main
 from coordinator.history.stored.reading import LEVELS, TEXT_BYTES, read_bytes, read_json, read_toml
 from tests.helpers.command_line import Call
-from tests.helpers.support import run_scenario
 
 SCENARIO = ["--topology", "hypercube:3", "--driver", "memory", "--collective"]
 
@@ -85,30 +84,6 @@ def test_a_hostile_permutation_is_refused(
     arguments = ["unicast", "--algorithm", "minimal", "--permutation", str(tmp_path / "moves.csv")]
     assert main(["plan", *SCENARIO, *arguments]) == 2
     assert HOSTILE[make] in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Provide a run directory; tests do not modify it."""
-    values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "fault": ["crash:001@1"]}
-    return run_scenario(tmp_path_factory.mktemp("stored") / "run", **values).path
-
-
-@pytest.mark.parametrize("make", [a_pipe, too_large, too_deep])
-@pytest.mark.parametrize("name", ["summary.json", "scenario.toml", "faults.json"])
-def test_stored_runs_with_a_hostile_file_cost_no_traceback(
-    make: Callable[[Path], None], name: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hostile = tmp_path / "hostile"
-    hostile.mkdir()
-    for file in whole.iterdir():
-        if file.name != name and file.is_file():
-            (hostile / file.name).write_bytes(file.read_bytes())
-    make(hostile / name)
-    for command in (["report", str(hostile)], ["compare", str(whole), str(hostile)], ["verify", str(hostile)]):
-        assert main(command) in (0, 1, 2, 3)
-        output = capsys.readouterr()
-        assert "Traceback" not in output.out + output.err
 
 
 GROWING = "it has more than"
