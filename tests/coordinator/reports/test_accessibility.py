@@ -210,6 +210,7 @@ def test_text_and_lines_contrast_with_their_background(colours: Mapping[str, str
     assert {
         name for name in texts for ground in ("paper", "panel") if contrast(colours[name], colours[ground]) < 4.5
     } == set()
+    assert contrast(colours["ink"], colours["paper"]) > 7
     low = {name for name in TREE_COLOURS if contrast(colours[name], colours["paper"]) < 3}
     # A light sky blue and grey; such a line is wide, and the panel and the address name its tree.
     assert low <= {"sky", "grey", "orange"}

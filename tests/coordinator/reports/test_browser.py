@@ -272,18 +272,6 @@ def test_nodes_have_the_colour_of_the_elected_value(name: str, show: Show) -> No
     assert right == run.summary["intact_deliveries"]
 
 
-def test_vote_is_coloured_from_the_step_of_its_last_copy_on(show: Show) -> None:
-    run = show(ELECTIONS["wrong"])
-    due = run.nodes.filter(pl.col("expected") > 0)["rank"].to_list()
-    copies = run.journal.filter(pl.col("outcome") != "lost").group_by("receiver", "tree").agg(pl.col("step").min())
-    settled = dict(copies.group_by("receiver").agg(pl.col("step").max()).iter_rows())
-    wrong = run.page.evaluate(KEY_COLOURS)["wrong value elected"]
-    for step in range(1, run.last + 1):
-        run.move_to(step)
-        drawn = run.page.evaluate(COLOURED)
-        assert {rank for rank in due if drawn[rank] == wrong} == {rank for rank in due if settled[rank] <= step}
-
-
 # --- all-to-all collectives ------------------------------------------------------------------------------------------
 
 CYCLE = "star:4 allgather hamiltonian-cycle port_model=one-port"

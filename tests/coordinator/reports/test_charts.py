@@ -1,37 +1,9 @@
 """Colours, bars and tables of reports."""
 
-from itertools import pairwise
-
-import pytest
-
 from coordinator.reports.charts import Bins
 from coordinator.reports.numbers import abbreviate, show, show_seconds
 from coordinator.reports.tables import to_csv, to_markdown
-from coordinator.reports.theme import DARK, LIGHT, viridis
 from emunode.terminal import plural
-
-
-def contrast(one: str, other: str) -> float:
-    def luminance(colour: str) -> float:
-        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark, bright = sorted((luminance(one), luminance(other)))
-    return (bright + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("colours", [LIGHT, DARK])
-def test_text_and_marks_contrast_with_the_page(colours: dict[str, str]) -> None:
-    assert contrast(colours["ink"], colours["paper"]) > 7
-    assert contrast(colours["muted"], colours["panel"]) > 4.5
-    for name in ("blue", "green", "red"):
-        assert contrast(colours[name], colours["paper"]) > 3
-
-
-def test_viridis_gets_brighter() -> None:
-    shades = [contrast(viridis(share / 20), "#000000") for share in range(21)]
-    assert all(one < other for one, other in pairwise(shades))
 
 
 def test_bars_keep_peaks() -> None:

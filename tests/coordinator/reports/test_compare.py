@@ -7,34 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.api.comparisons import compare
 from coordinator.reports.charts import grouped_bars
-from coordinator.reports.compare import as_rows
 from coordinator.reports.pictures import Picture
 from coordinator.reports.theme import standalone
 from tests.helpers.command_line import Call
 from tests.helpers.report_runs import (
-    CRASHED,
     CUBE,
-    EJ,
     STAR4,
     Runs,
 )
 from tests.helpers.support import needs_png
-
-
-def test_comparison_shows_differences(runs: Runs) -> None:
-    star4, crashed, ej = (runs(scenario).path for scenario in (STAR4, CRASHED, EJ))
-    comparison = compare(star4, crashed).record
-    assert comparison["differs"]["topology"] == ["star:4", "star:5"]
-    assert comparison["differs"]["fault"] == [[], ["crash:21345@2"]]
-    assert "seed" not in comparison["differs"]
-    assert comparison["metrics"]["steps"] == [4, 6]
-    assert comparison["metrics"]["segments"][0] == 23
-    assert not comparison["same_history"]
-    assert compare(ej, ej).same_history
-    steps = {"about": "metric", "name": "steps", str(star4): 4, str(crashed): 6, "ratio": 1.5}
-    assert steps in as_rows(comparison)
 
 
 def test_compare_command(runs: Runs, call: Call) -> None:

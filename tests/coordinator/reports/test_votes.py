@@ -2,12 +2,8 @@
 
 import re
 
-import numpy as np
-import polars as pl
 import pytest
 
-from coordinator.reports.data import read_run
-from coordinator.reports.scene.votes import State, votes_of
 from tests.helpers.report_runs import GATHER, Runs
 
 ALTERED = {
@@ -23,26 +19,6 @@ ALTERED = {
     "gather": f"{GATHER} fault=byzantine:2134",
     "reduce": "star:4 reduce greedy-tree messages=2 fault=byzantine:2134",
 }
-
-
-@pytest.mark.exhaustive(one_in=3)
-@pytest.mark.parametrize("name", ALTERED)
-def test_votes_match_the_metrics_of_the_run(name: str, runs: Runs) -> None:
-    run = runs(ALTERED[name])
-    data = read_run(run.path)
-    votes = votes_of(data)
-    assert votes is not None
-    assert run.summary["corrupt"] > 0
-    assert votes.intact() == run.summary["intact_deliveries"]
-    assert votes.expected == run.summary["expected_deliveries"]
-    assert votes.intact(int(run.journal["step"].max())) == votes.intact()  # type: ignore[arg-type]
-    assert votes.intact(0) == 0
-    if data.elections is not None:
-        contested = data.elections.filter(pl.col("elected") != "right")
-        who = "origin" if name == "gather" else "receiver"
-        assert set(contested[who]) == set(np.flatnonzero(votes.state > State.RIGHT).tolist())
-        wrong = contested.filter(pl.col("elected") == "wrong")
-        assert set(wrong[who]) == set(np.flatnonzero(votes.state == State.WRONG).tolist())
 
 
 @pytest.mark.parametrize("name", ["outvoting", "split", "two altered copies", "one copy"])
