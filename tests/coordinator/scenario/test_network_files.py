@@ -676,16 +676,3 @@ def test_a_changed_network_json_is_refused(
     with pytest.raises(ScenarioError) as caught:
         read_network(path)
     assert message in caught.value.allowed
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff", b"[1", b"[" * 100_000, b"{}", b"5"])
-def test_a_file_that_is_no_network_json(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "network.json"
-    path.write_bytes(content)
-    with pytest.raises(ScenarioError, match="topology"):
-        read_network(path)
-
-
-def test_a_missing_network_json(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="No such file"):
-        read_network(tmp_path / "network.json")
