@@ -36,21 +36,24 @@ def test_flooding_goes_around_what_it_suspects() -> None:
 
 @pytest.mark.parametrize("knowledge", ["detect:1", "detect:3:doubling"])
 @pytest.mark.parametrize(
-    "more",
+    "line",
     [
-        {"fault": NOISE},
-        {"fault": NOISE, "reliable": True},
-        {"fault": NOISE, "algorithm": "flood", "collective": "broadcast"},
-        {"fault": ["crash:001@2", "recover:001@6", "hang:010@3-7"]},
-        {"fault": ["delay:000~001:2", "duplicate:000~010:0.5", "drop:000>100:2"]},
-        {"fault": ["down:000~001@2-3", "down:000>010@4"], "algorithm": "nesbt", "redundancy": 3, "messages": 3},
-        {"fault": ["byzantine:001", "crash:111@2"], "algorithm": "nesbt", "redundancy": 3, "messages": 3},
-        {"fault": NOISE, "collective": "allgather", "messages": 1},
-        {"fault": NOISE, "collective": "reduce", "messages": 1},
+        "hypercube:3 broadcast sbt messages=12 fault=loss:000~001:0.4 fault=crash:110@3 fault=down:010>011@2-6",
+        (
+            "hypercube:3 broadcast sbt messages=12 reliable=true fault=loss:000~001:0.4 fault=crash:110@3 "
+            "fault=down:010>011@2-6"
+        ),
+        "hypercube:3 broadcast flood messages=12 fault=loss:000~001:0.4 fault=crash:110@3 fault=down:010>011@2-6",
+        "hypercube:3 broadcast sbt messages=12 fault=crash:001@2 fault=recover:001@6 fault=hang:010@3-7",
+        "hypercube:3 broadcast sbt messages=12 fault=delay:000~001:2 fault=duplicate:000~010:0.5 fault=drop:000>100:2",
+        "hypercube:3 broadcast nesbt messages=3 redundancy=3 fault=down:000~001@2-3 fault=down:000>010@4",
+        "hypercube:3 broadcast nesbt messages=3 redundancy=3 fault=byzantine:001 fault=crash:111@2",
+        "hypercube:3 allgather sbt messages=1 fault=loss:000~001:0.4 fault=crash:110@3 fault=down:010>011@2-6",
+        "hypercube:3 reduce sbt messages=1 fault=loss:000~001:0.4 fault=crash:110@3 fault=down:010>011@2-6",
     ],
 )
-def test_no_run_is_judged_wrong(more: Values, knowledge: str) -> None:
-    result = Case(MANY, **more, fault_knowledge=knowledge).run
+def test_no_run_is_judged_wrong(line: str, knowledge: str) -> None:
+    result = Case(line, fault_knowledge=knowledge).run
     assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
     assert result.summary["illegal_hops"] == 0
 
@@ -75,26 +78,50 @@ TIMED: Values = {"clock": "timed", "fault_knowledge": "detect:2", "keep_alive": 
 
 
 @pytest.mark.parametrize(
-    ("more", "field", "reason"),
+    ("line", "field", "reason"),
     [
-        ({**TIMED, "keep_alive": None}, "fault_knowledge", "give --keep-alive TIME"),
-        ({**TIMED, "keep_alive": "1ms"}, "keep_alive", "a sign of life takes 1.008ms"),
+        ("hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2", "fault_knowledge", "give --keep-alive TIME"),
         (
-            {**TIMED, "port_model": "one-port", "keep_alive": "3ms"},
+            "hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=1ms",
+            "keep_alive",
+            "a sign of life takes 1.008ms",
+        ),
+        (
+            "hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=3ms port_model=one-port",
             "keep_alive",
             "the signs of life of a node take 3.024ms",
         ),
-        ({**TIMED, "keep_alive": "0s"}, "keep_alive", "greater than 0"),
-        ({**TIMED, "keep_alive": "5"}, "keep_alive", "a time from 0"),
-        ({**TIMED, "clock": "steps"}, "keep_alive", "only --fault-knowledge detect:K under --clock timed"),
-        ({**TIMED, "fault_knowledge": "neighbours"}, "keep_alive", "only --fault-knowledge detect:K"),
-        ({**TIMED, "port_model": "exchange"}, "port_model", "needs all-port or one-port"),
-        ({**TIMED, "collective": "reduce"}, "fault_knowledge", "signs of life make packets late"),
+        (
+            "hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=0s",
+            "keep_alive",
+            "greater than 0",
+        ),
+        ("hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=5", "keep_alive", "a time from 0"),
+        (
+            "hypercube:3 broadcast sbt clock=steps fault_knowledge=detect:2 keep_alive=5ms",
+            "keep_alive",
+            "only --fault-knowledge detect:K under --clock timed",
+        ),
+        (
+            "hypercube:3 broadcast sbt clock=timed fault_knowledge=neighbours keep_alive=5ms",
+            "keep_alive",
+            "only --fault-knowledge detect:K",
+        ),
+        (
+            "hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=5ms port_model=exchange",
+            "port_model",
+            "needs all-port or one-port",
+        ),
+        (
+            "hypercube:3 reduce sbt clock=timed fault_knowledge=detect:2 keep_alive=5ms",
+            "fault_knowledge",
+            "signs of life make packets late",
+        ),
     ],
 )
-def test_signs_of_life_that_do_not_fit_the_clock_are_refused(more: Values, field: str, reason: str) -> None:
+def test_signs_of_life_that_do_not_fit_the_clock_are_refused(line: str, field: str, reason: str) -> None:
     with pytest.raises(ScenarioError, match=reason) as error:
-        _ = Case(CUBE, **more).plan
+        _ = Case(line).plan
     assert error.value.field == field
 
 

@@ -179,45 +179,35 @@ def deliveries_despite_loss(topology: str, algorithm: str, seeds: range) -> list
 
 
 @pytest.mark.parametrize(
-    ("more", "delivered"),
+    ("line", "delivered"),
     [
-        ({"fault": ["loss:000~001:0.2"]}, 7),
-        ({"fault": ["hang:001@1-4"]}, 6),
-        ({"fault": ["crash:011@2"], "messages": 3}, None),
-        ({"fault": ["crash:001@1", "crash:110@1"]}, 2),
-        ({"fault": ["crash:001@2", "recover:001@5"]}, None),
-        ({"fault": ["byzantine:001"], "redundancy": 3, "algorithm": "nesbt"}, 6),
-        ({"port_model": "one-port", "messages": 3}, 21),
-        ({"port_model": "one-port", "fault": ["loss:000~001:0.3"], "window": 3, "messages": 3}, 21),
-        ({"collective": "reduce", "fault": ["loss:000~001:0.3", "delay:001~011:2"]}, 1),
-        ({"collective": "allgather", "fault": ["loss:000~001:0.3"], "seed": 3}, 56),
+        ("hypercube:3 broadcast sbt reliable=true fault=loss:000~001:0.2", 7),
+        ("hypercube:3 broadcast sbt reliable=true fault=hang:001@1-4", 6),
+        ("hypercube:3 broadcast sbt reliable=true messages=3 fault=crash:011@2", None),
+        ("hypercube:3 broadcast sbt reliable=true fault=crash:001@1 fault=crash:110@1", 2),
+        ("hypercube:3 broadcast sbt reliable=true fault=crash:001@2 fault=recover:001@5", None),
+        ("hypercube:3 broadcast nesbt reliable=true redundancy=3 fault=byzantine:001", 6),
+        ("hypercube:3 broadcast sbt reliable=true port_model=one-port messages=3", 21),
+        ("hypercube:3 broadcast sbt reliable=true port_model=one-port window=3 messages=3 fault=loss:000~001:0.3", 21),
+        ("hypercube:3 reduce sbt reliable=true fault=loss:000~001:0.3 fault=delay:001~011:2", 1),
+        ("hypercube:3 allgather sbt reliable=true seed=3 fault=loss:000~001:0.3", 56),
         # Every packet of data arrives twice, and there is one attempt.
-        ({"fault": ["duplicate:*:1"], "attempts": 1}, 7),
+        ("hypercube:3 broadcast sbt reliable=true attempts=1 fault=duplicate:*:1", 7),
         # After the last step of data, when the last acknowledgements are under way.
-        ({"fault": ["loss:*:1@4"], "attempts": 3}, 7),
-        ({"fault": ["hang:111@4"], "attempts": 1}, 6),
+        ("hypercube:3 broadcast sbt reliable=true attempts=3 fault=loss:*:1@4", 7),
+        ("hypercube:3 broadcast sbt reliable=true attempts=1 fault=hang:111@4", 6),
         # Receipts are not limited over one port, so bounds that go by them do not hold.
-        ({"collective": "gather", "port_model": "one-port"}, 7),
-        ({"collective": "reduce", "port_model": "one-port", "messages": 3}, 3),
+        ("hypercube:3 gather sbt reliable=true port_model=one-port", 7),
+        ("hypercube:3 reduce sbt reliable=true port_model=one-port messages=3", 3),
         # A time-out that is shorter than the way back over one port.
-        ({"collective": "gather", "port_model": "one-port", "retransmit_after": 2, "messages": 3}, 21),
-        ({"collective": "reduce", "port_model": "one-port", "retransmit_after": 2, "messages": 3}, 3),
+        ("hypercube:3 gather sbt reliable=true port_model=one-port retransmit_after=2 messages=3", 21),
+        ("hypercube:3 reduce sbt reliable=true port_model=one-port retransmit_after=2 messages=3", 3),
         # Packets of any number of segments take longer than the time-out.
-        (
-            {
-                "topology": "ej:1+2",
-                "collective": "allgather",
-                "algorithm": "three-phase",
-                "messages": 3,
-                "window": 4,
-                "clock": "timed",
-            },
-            126,
-        ),
+        ("ej:1+2 allgather three-phase reliable=true messages=3 window=4 clock=timed", 126),
     ],
 )
-def test_no_run_is_judged_wrong(more: Values, delivered: int | None) -> None:
-    result = Case(RELIABLE, **more).run
+def test_no_run_is_judged_wrong(line: str, delivered: int | None) -> None:
+    result = Case(line).run
     assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
     assert result.summary["illegal_hops"] == 0
     assert delivered is None or result.summary["intact_deliveries"] == delivered
@@ -227,28 +217,28 @@ def test_no_run_is_judged_wrong(more: Values, delivered: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "field"),
+    ("line", "field"),
     [
-        ({"reliable": False, "window": 2}, "window"),
-        ({"reliable": False, "attempts": 3}, "attempts"),
-        ({"reliable": False, "back_off": True}, "back_off"),
-        ({"reliable": False, "retransmit_after": 3}, "retransmit_after"),
-        ({"retransmit_after": 1}, "retransmit_after"),
-        ({"retransmit_after": "5ms"}, "retransmit_after"),
-        ({"attempts": 0}, "attempts"),
-        ({"window": 1025}, "window"),
-        ({"clock": "timed", "retransmit_after": 3}, "retransmit_after"),
-        ({"clock": "timed", "retransmit_after": "1ms"}, "retransmit_after"),
-        ({"clock": "timed", "port_model": "exchange"}, "port_model"),
-        ({"duplex": "half"}, "duplex"),
-        ({"port_model": "exchange"}, "port_model"),
-        ({"collective": "allgather", "algorithm": "brg-ring"}, "reliable"),
-        ({"topology": "star:4", "collective": "allgather", "algorithm": "edt-dfs-ack"}, "reliable"),
+        ("hypercube:3 broadcast sbt reliable=false window=2", "window"),
+        ("hypercube:3 broadcast sbt reliable=false attempts=3", "attempts"),
+        ("hypercube:3 broadcast sbt reliable=false back_off=true", "back_off"),
+        ("hypercube:3 broadcast sbt reliable=false retransmit_after=3", "retransmit_after"),
+        ("hypercube:3 broadcast sbt reliable=true retransmit_after=1", "retransmit_after"),
+        ("hypercube:3 broadcast sbt reliable=true retransmit_after=5ms", "retransmit_after"),
+        ("hypercube:3 broadcast sbt reliable=true attempts=0", "attempts"),
+        ("hypercube:3 broadcast sbt reliable=true window=1025", "window"),
+        ("hypercube:3 broadcast sbt reliable=true clock=timed retransmit_after=3", "retransmit_after"),
+        ("hypercube:3 broadcast sbt reliable=true clock=timed retransmit_after=1ms", "retransmit_after"),
+        ("hypercube:3 broadcast sbt reliable=true clock=timed port_model=exchange", "port_model"),
+        ("hypercube:3 broadcast sbt reliable=true duplex=half", "duplex"),
+        ("hypercube:3 broadcast sbt reliable=true port_model=exchange", "port_model"),
+        ("hypercube:3 allgather brg-ring reliable=true", "reliable"),
+        ("star:4 allgather edt-dfs-ack reliable=true", "reliable"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(more: Values, field: str) -> None:
+def test_settings_that_contradict_each_other_are_refused(line: str, field: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        _ = Case(RELIABLE, **more).plan
+        _ = Case(line).plan
     assert error.value.field == field
 
 

@@ -76,26 +76,30 @@ def test_nodes_without_a_healthy_neighbour_stay_cut_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "delivered", "relation"),
+    ("line", "delivered", "relation"),
     [
-        (REPAIR | {"fault": ["crash:001@2"], "messages": 3}, 18, ">="),
-        (REPAIR | {"fault": ["down:000~001@1"]}, 7, "=="),
-        (REPAIR | {"fault": ["down:000>001@1"]}, 7, "=="),
-        (REPAIR | {"fault": ["loss:000~001:0.5", "loss:001~011:1"]}, 7, ">="),
-        (REPAIR | {"fault": ["hang:001@2-9"], "messages": 2}, 12, ">="),
-        (REPAIR | {"fault": ["crash:001@2"], "messages": 3, "fault_knowledge": "detect:1"}, 18, ">="),
-        (REPAIR | {"fault": ["crash:001@1"], "port_model": "one-port", "messages": 2}, 12, "=="),
-        (REPAIR | {"fault": ["silent:001"]}, 6, "=="),
-        (REPAIR | {"fault": ["crash:001@1"], "reliable": True, "messages": 2}, 12, "=="),
-        (STAR | {"repair": "switch-tree", "fault": ["crash:2134@1", "crash:3214@1"]}, 21, "=="),
-        (STAR | {"repair": "switch-tree", "fault": ["crash:2134@3"], "messages": 2}, 44, ">="),
-        (DENSE | {"repair": "spanning-tree", "fault": ["down:0,0~1,0@1", "crash:0,1@1"]}, 35, "=="),
-        (DENSE | {"repair": "edges", "fault": ["crash:0,1@1"], "messages": 3}, 105, "=="),
-        (DENSE | {"repair": "re-root", "fault": ["crash:0,1@1", "crash:1,0@1"]}, 34, "=="),
+        ("hypercube:3 broadcast sbt repair=next-port messages=3 fault=crash:001@2", 18, ">="),
+        ("hypercube:3 broadcast sbt repair=next-port fault=down:000~001@1", 7, "=="),
+        ("hypercube:3 broadcast sbt repair=next-port fault=down:000>001@1", 7, "=="),
+        ("hypercube:3 broadcast sbt repair=next-port fault=loss:000~001:0.5 fault=loss:001~011:1", 7, ">="),
+        ("hypercube:3 broadcast sbt repair=next-port messages=2 fault=hang:001@2-9", 12, ">="),
+        ("hypercube:3 broadcast sbt repair=next-port messages=3 fault_knowledge=detect:1 fault=crash:001@2", 18, ">="),
+        ("hypercube:3 broadcast sbt repair=next-port port_model=one-port messages=2 fault=crash:001@1", 12, "=="),
+        ("hypercube:3 broadcast sbt repair=next-port fault=silent:001", 6, "=="),
+        ("hypercube:3 broadcast sbt repair=next-port reliable=true messages=2 fault=crash:001@1", 12, "=="),
+        ("star:4 broadcast edt message_bytes=60 repair=switch-tree fault=crash:2134@1 fault=crash:3214@1", 21, "=="),
+        ("star:4 broadcast edt message_bytes=60 repair=switch-tree messages=2 fault=crash:2134@3", 44, ">="),
+        (
+            "ej:3+4 broadcast improved fault_knowledge=all repair=spanning-tree fault=down:0,0~1,0@1 fault=crash:0,1@1",
+            35,
+            "==",
+        ),
+        ("ej:3+4 broadcast improved fault_knowledge=all repair=edges messages=3 fault=crash:0,1@1", 105, "=="),
+        ("ej:3+4 broadcast improved fault_knowledge=all repair=re-root fault=crash:0,1@1 fault=crash:1,0@1", 34, "=="),
     ],
-)  # fmt: skip
-def test_what_is_connected_is_delivered(values: Values, delivered: int, relation: str) -> None:
-    result = Case(values).run
+)
+def test_what_is_connected_is_delivered(line: str, delivered: int, relation: str) -> None:
+    result = Case(line).run
     assert result.verdict is Verdict.HOLDS, [each.record() for each in result.judgements]
     assert result.summary["intact_deliveries"] == delivered
     claimed = claims_of(result)["intact_deliveries", relation]
@@ -136,24 +140,27 @@ def test_what_has_no_repair_runs_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
+    "line",
     [
-        REPAIR,
-        REPAIR | {"messages": 3, "message_bytes": 100, "segments": 3, "per_byte": "10us"},
-        REPAIR | {"fault": ["crash:001@1"], "port_model": "one-port", "messages": 2},
-        REPAIR | {"fault": ["crash:001@1", "crash:111@1"], "fault_knowledge": "neighbours"},
-        REPAIR | {"fault": ["loss:000~001:0.5", "loss:001~011:1"], "repair_after": 3},
-        STAR | {"repair": "switch-tree", "fault": ["crash:2134@1", "crash:3214@1"]},
-        DENSE | {"repair": "spanning-tree", "fault": ["down:0,0~1,0@1", "crash:0,1@1"], "per_byte": "10us"},
-        DENSE | {"repair": "edges", "fault": ["crash:1,0@1", "crash:0,1@1"], "messages": 3},
-        DENSE | {"repair": "re-root", "fault": ["crash:1,0@1", "crash:0,1@1"]},
+        "hypercube:3 broadcast sbt repair=next-port",
+        "hypercube:3 broadcast sbt repair=next-port messages=3 message_bytes=100 segments=3 per_byte=10us",
+        "hypercube:3 broadcast sbt repair=next-port port_model=one-port messages=2 fault=crash:001@1",
+        "hypercube:3 broadcast sbt repair=next-port fault_knowledge=neighbours fault=crash:001@1 fault=crash:111@1",
+        "hypercube:3 broadcast sbt repair=next-port repair_after=3 fault=loss:000~001:0.5 fault=loss:001~011:1",
+        "star:4 broadcast edt message_bytes=60 repair=switch-tree fault=crash:2134@1 fault=crash:3214@1",
+        (
+            "ej:3+4 broadcast improved fault_knowledge=all repair=spanning-tree per_byte=10us fault=down:0,0~1,0@1 "
+            "fault=crash:0,1@1"
+        ),
+        "ej:3+4 broadcast improved fault_knowledge=all repair=edges messages=3 fault=crash:1,0@1 fault=crash:0,1@1",
+        "ej:3+4 broadcast improved fault_knowledge=all repair=re-root fault=crash:1,0@1 fault=crash:0,1@1",
     ],
 )
-def test_packets_of_one_duration_are_repaired_as_in_lock_step(values: Values) -> None:
-    timed, stepped = Case(TIMED | values).run, Case(values).run
+def test_packets_of_one_duration_are_repaired_as_in_lock_step(line: str) -> None:
+    timed, stepped = Case(TIMED | fields(line)).run, Case(line).run
     assert timed.verdict is Verdict.HOLDS
     assert timed.summary["journal_hash"] == stepped.summary["journal_hash"]
-    if "per_byte" not in values:
+    if "per_byte" not in line:
         assert timed.summary["recovery_seconds"] == stepped.summary["recovery_steps"] / 1000  # type: ignore[operator]
 
 
@@ -166,20 +173,22 @@ def test_repair_changes_no_timed_run_without_faults(more: Values) -> None:
 
 
 @pytest.mark.parametrize(
-    "more",
+    "line",
     [
-        {"fault": ["crash:001@2ms", "recover:001@9ms"], "messages": 3},
-        {"fault": ["hang:001@0.5ms-9ms", "slow:010:3"], "messages": 2},
-        {"fault": ["drift:111:0.5", "jitter:*:0.5", "delay:000~010:2"]},
-        {"fault": ["down:000~001@0.3ms"], "reliable": True, "messages": 2},
-        {"fault": ["crash:001@0.5ms"], "fault_knowledge": "detect:2", "keep_alive": "6ms", "messages": 2},
-        {"fault_knowledge": "detect:4", "keep_alive": "2.5ms", "repair_after": 1, "messages": 2},
-        {"fault": ["crash:1,0@0.5ms"], "topology": "ej:2+3", "algorithm": "improved", "repair": "spanning-tree",
-         "fault_knowledge": "all"},
+        "hypercube:3 broadcast sbt repair=next-port messages=3 fault=crash:001@2ms fault=recover:001@9ms",
+        "hypercube:3 broadcast sbt repair=next-port messages=2 fault=hang:001@0.5ms-9ms fault=slow:010:3",
+        "hypercube:3 broadcast sbt repair=next-port fault=drift:111:0.5 fault=jitter:*:0.5 fault=delay:000~010:2",
+        "hypercube:3 broadcast sbt repair=next-port reliable=true messages=2 fault=down:000~001@0.3ms",
+        (
+            "hypercube:3 broadcast sbt repair=next-port fault_knowledge=detect:2 keep_alive=6ms messages=2 "
+            "fault=crash:001@0.5ms"
+        ),
+        "hypercube:3 broadcast sbt repair=next-port fault_knowledge=detect:4 keep_alive=2.5ms repair_after=1 messages=2",
+        "ej:2+3 broadcast improved repair=spanning-tree fault_knowledge=all fault=crash:1,0@0.5ms",
     ],
-)  # fmt: skip
-def test_faults_at_times_are_repaired(more: Values) -> None:
-    result = Case(TIMED | REPAIR | {"per_byte": "10us"} | more).run
+)
+def test_faults_at_times_are_repaired(line: str) -> None:
+    result = Case(line, **TIMED | {"per_byte": "10us"}).run
     assert result.verdict is Verdict.HOLDS, [each.record() for each in result.judgements]
 
 
@@ -246,23 +255,23 @@ def test_a_report_marks_requests_and_repairs(call: Call, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("values", "field"),
+    ("line", "field"),
     [
-        (REPAIR | {"repair": None, "repair_after": 2}, "repair_after"),
-        (REPAIR | {"repair_after": 0}, "repair_after"),
-        (REPAIR | {"repair": "wishful"}, "repair"),
-        (REPAIR | {"duplex": "half"}, "repair"),
-        (REPAIR | {"port_model": "exchange"}, "repair"),
-        (REPAIR | {"repair": "spanning-tree"}, "fault_knowledge"),
-        (DENSE | {"repair": "edges", "repair_after": 2}, "repair_after"),
-        (DENSE | {"repair": "re-root", "fault": ["down:0,0~1,0@1"]}, "repair"),
-        (STAR | {"repair": "switch-tree", "redundancy": 3}, "repair"),
-        (STAR | {"repair": "next-port", "algorithm": "flood"}, "repair"),
+        ("hypercube:3 broadcast sbt repair_after=2", "repair_after"),
+        ("hypercube:3 broadcast sbt repair=next-port repair_after=0", "repair_after"),
+        ("hypercube:3 broadcast sbt repair=wishful", "repair"),
+        ("hypercube:3 broadcast sbt repair=next-port duplex=half", "repair"),
+        ("hypercube:3 broadcast sbt repair=next-port port_model=exchange", "repair"),
+        ("hypercube:3 broadcast sbt repair=spanning-tree", "fault_knowledge"),
+        ("ej:3+4 broadcast improved fault_knowledge=all repair=edges repair_after=2", "repair_after"),
+        ("ej:3+4 broadcast improved fault_knowledge=all repair=re-root fault=down:0,0~1,0@1", "repair"),
+        ("star:4 broadcast edt message_bytes=60 repair=switch-tree redundancy=3", "repair"),
+        ("star:4 broadcast flood message_bytes=60 repair=next-port", "repair"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(values: Values, field: str) -> None:
+def test_settings_that_contradict_each_other_are_refused(line: str, field: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        _ = Case(values).plan
+        _ = Case(line).plan
     assert error.value.field == field
 
 
