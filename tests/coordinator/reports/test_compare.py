@@ -1,6 +1,5 @@
 """Comparisons of runs, and the commands that compare and report."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -17,21 +16,6 @@ from tests.helpers.report_runs import (
     Runs,
 )
 from tests.helpers.support import needs_png
-
-
-def test_compare_command(runs: Runs, call: Call) -> None:
-    def compared(options: str) -> str:
-        ended = call(f"compare {options}", runs(STAR4).path, runs(CUBE).path)
-        assert ended.status == 0
-        return ended.out
-
-    assert "the scenarios differ in: topology, algorithm, source" in compared("")
-    assert json.loads(compared("--json"))["metrics"]["order"] == [24, 32]
-    assert compared("--csv").startswith("about,name,")
-    assert "| scenario | topology | star:4 | hypercube:5 |" in compared("--markdown --plot both.svg")
-    figure = Path("both.svg").read_text()
-    assert figure.startswith("<svg")
-    assert "var(" not in figure
 
 
 @needs_png

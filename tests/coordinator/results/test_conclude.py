@@ -113,8 +113,8 @@ def test_the_list_of_nodes_is_bounded() -> None:
 def test_fault_after_the_last_step_is_reported_as_without_effect() -> None:
     whole = TREE.summary
     for fault in ("crash:2134@5", "crash:1234@9", "hang:2134@5-7", "down:1234~2134@5", "byzantine:2134@5"):
-        late = TREE.but(fault).run
-        assert (late.verdict, late.summary["without_effect"]) == ("holds", [fault])
+        late = TREE.but(fault)
+        assert (late.run.verdict, late.summary["without_effect"]) == ("holds", [fault])
         assert late.summary["journal_hash"] == whole["journal_hash"]
         assert late.summary["intact_deliveries"] == 23
         assert [claim["verdict"] for claim in late.summary["claims"]] == ["holds"] * len(whole["claims"])

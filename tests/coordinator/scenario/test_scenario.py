@@ -200,6 +200,8 @@ def test_all_missing_fields_are_named_at_once() -> None:
     with pytest.raises(ScenarioError) as caught:
         make_scenario({"seed": 1})
     assert all(field in str(caught.value) for field in ("topology", "collective", "algorithm", "coordinator list"))
+    with pytest.raises(ScenarioError, match="it is required: "):
+        make_scenario({"topology": "star:4", "collective": "broadcast"})
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
