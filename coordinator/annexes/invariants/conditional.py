@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb, factorial
+from typing import ClassVar
 
 from coordinator.annexes.invariants.separations import Separations, separations
 from coordinator.theory.connectivity import node_disjoint_paths
@@ -13,10 +14,11 @@ from coordinator.theory.invariants.base import (
     InvariantNetwork,
     InvariantValue,
     NotKnownError,
-    NumberedInvariant,
     OverBudgetError,
 )
 from coordinator.theory.invariants.fault_diameter import kappa
+from emunode.errors import ScenarioError
+from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
@@ -24,6 +26,20 @@ SET_WORK, PAIR_WORK = 1.0, 0.1
 """The work for a node of a set of bits, and for the comparison of two sets."""
 EVERY_SET = 24
 """The largest network, in nodes, where all sets are tried before any other method."""
+
+
+class NumberedInvariant(Invariant):
+    """An invariant whose parameter is a number."""
+
+    least: ClassVar[int] = 0
+    most: ClassVar[int] = 99
+
+    def check(self, topology: Topology, parameter: str) -> None:
+        # `int` would also read signs, spaces, underscores and the digits of other scripts.
+        valid = parameter.isascii() and parameter.isdigit() and len(parameter) < 4
+        if not valid or not self.least <= int(parameter) <= self.most:
+            allowed = f"{self.name}:{self.parameter.upper()} with {self.parameter} from {self.least} to {self.most}"
+            raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)
 
 
 class ConditionalConnectivity(NumberedInvariant):

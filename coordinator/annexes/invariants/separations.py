@@ -11,7 +11,6 @@ from coordinator.theory.invariants.node_sets import (
     MOST_SETS,
     NodeFlags,
     SetBlock,
-    any_member,
     blocks,
     components,
     flood,
@@ -91,7 +90,7 @@ def _splits(network: InvariantNetwork, block: SetBlock) -> NodeFlags:
     """Return for each set whether it disconnects the rest."""
     # One search is enough: a rest is connected if its lowest node reaches all of it.
     reached = flood(network.table, lowest(block.others), block.others)
-    return any_member(block.others & ~reached, block.sets)
+    return unpack(np.bitwise_or.reduce(block.others & ~reached, axis=0), block.sets)
 
 
 def _count(network: InvariantNetwork, size: int, budget: Budget) -> Separations:

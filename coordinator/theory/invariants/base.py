@@ -209,17 +209,3 @@ class InvariantResult:
         values = asdict(self)
         del values["title"]
         return {**values, "agrees": self.agrees}
-
-
-class NumberedInvariant(Invariant):
-    """An invariant whose parameter is a number."""
-
-    least: ClassVar[int] = 0
-    most: ClassVar[int] = 99
-
-    def check(self, topology: Topology, parameter: str) -> None:
-        # `int` would also read signs, spaces, underscores and the digits of other scripts.
-        valid = parameter.isascii() and parameter.isdigit() and len(parameter) < 4
-        if not valid or not self.least <= int(parameter) <= self.most:
-            allowed = f"{self.name}:{self.parameter.upper()} with {self.parameter} from {self.least} to {self.most}"
-            raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)

@@ -121,11 +121,6 @@ def components(table: NDArray[np.intp], nodes: BitRows) -> Iterator[BitRows]:
         nodes = nodes & ~component
 
 
-def any_member(rows: BitRows, count: int) -> NodeFlags:
-    """Return for each of `count` sets whether it has a member."""
-    return unpack(np.bitwise_or.reduce(rows, axis=0), count)
-
-
 def unpack(rows: BitRows, count: int) -> NodeFlags:
     """Return the bits of rows, or of a row, as truth values."""
     return unpacked(rows)[..., :count].view(np.bool_)

@@ -58,6 +58,9 @@ def test_lost_hops_name_the_faults() -> None:
     lines = explained(down, "213", 3)
     assert lines[:2] == ["213 at the beginning of step 3 depends on 0 hops", "1 hop to these nodes was lost:"]
     assert lines[2].endswith("lost: down:123~213@1")
+    healed = Case("hypercube:3 broadcast sbt messages=3", "crash:001@1", "recover:001@2", "down:001~000@2")
+    lost = [line.partition("lost: ")[2] for line in explained(healed, "001", 5)[2:]]
+    assert lost == ["crash:001@1", "down:001~000@2", "down:001~000@2"]
 
 
 def test_compare_names_the_first_row_in_which_journals_part(tmp_path: Path) -> None:
