@@ -6,6 +6,7 @@ import numpy as np
 
 from coordinator.live.frames import node_goals
 from coordinator.live.session import LEAST_STEPS_PER_SECOND, MOST_STEPS_PER_SECOND, Status, fault_kinds
+from coordinator.live.theory import is_contested
 from coordinator.planning.plan import Plan
 from coordinator.reports.layout import layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
@@ -104,6 +105,7 @@ def status_of(status: Status) -> dict[str, object]:
         "refusal": status.refusal,
         "last": status.last,
         "steps": status.steps,
+        "contested": is_contested(status.plan),
         "faults": faults,
         "specs": list(status.plan.scenario.fault),
         "command": status.command,

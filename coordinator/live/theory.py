@@ -93,6 +93,11 @@ def steps_of(plan: Plan) -> Step | None:
     return None
 
 
+def is_contested(plan: Plan) -> bool:
+    """Report whether a node has a value only when its vote is settled, as some copy may be forged."""
+    return plan.spec.redundancy > 1 and any(fault.alters_payload for fault in plan.faults)
+
+
 def measure_so_far(
     plan: Plan, journal: np.ndarray | None, altered_copies: Sequence[AlteredCopy]
 ) -> Mapping[str, Metric]:
@@ -101,7 +106,7 @@ def measure_so_far(
         return {}
     rows = table(sorted_records([journal.tobytes()]))
     metrics = measure(plan, rows.lazy(), altered_copies, rows=len(rows)).metrics
-    if plan.spec.redundancy > 1 and altered_copies:
+    if is_contested(plan):
         # `measure` takes the votes as they stand, and copies to come may still change them.
         return {name: value for name, value in metrics.items() if name not in VOTED}
     return metrics

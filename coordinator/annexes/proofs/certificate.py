@@ -315,6 +315,8 @@ def argument_text(tolerance: Tolerance) -> str:
     why = (
         "the paths of the copies meet, and the smallest sets of places on all of them were searched"
         if searched
+        else "each message takes a single path"
+        if size == 1
         else "the copies of each message take paths without a common place"
     )
     return f"{threat}: {why}, so it takes {plural(size, 'fault')}{which} to stop one; tolerance {size - 1} ({checked})"

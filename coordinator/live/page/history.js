@@ -9,6 +9,7 @@ export class History {
   /** By rank: `goals`, the segments after which a node is done; `due`, those whose votes are its. */
   constructor(goals, due) {
     [this.goals, this.due] = [goals, due];
+    this.contested = false; // whether some copy may be forged
     this.closing = null; // votes that were open until the end of the run
     this.base = 0; // steps before the first frame that is known
     this.frames = [];
@@ -62,9 +63,9 @@ export class History {
     return state;
   }
 
-  /** Whether the run has votes to show: a copy was altered in it, and votes are counted up to `state`. */
+  /** Whether the run has votes to show: a copy was altered in it, or may be (`contested`), and votes are counted up to `state`. */
   showsVotes(state) {
-    return this.latest.votes && state.counted !== false;
+    return (this.contested || this.latest.votes) && state.counted !== false;
   }
 
   /** The state of a node by its votes; undefined before a copy arrived. */

@@ -68,6 +68,7 @@ function allow(button, reason) {
 function setStatus(news) {
   if (news.version < status.version) return; // an answer and an event can overtake each other
   status = news;
+  steps.contested = news.contested;
   faulty = new Set(news.faults.filter((fault) => fault.excludes).map((fault) => fault.rank));
   const { next, running, over, command } = status;
   at("run").textContent = running && !over ? "Pause" : "Run";
@@ -158,8 +159,8 @@ function sentence(frame) {
 /** How many nodes of a run are done, or how the votes stand. */
 function progress(state, run = { steps, faulty }) {
   const voting = run.steps.showsVotes(state);
-  // Nothing is due to (or from) a node that crashes or lies; a source is to receive nothing.
-  const counted = (rank) => !run.faulty.has(rank) && (picture.judged[rank] || (picture.giving && !voting));
+  // Nothing is due to (or from) a node that crashes or lies; a source is to receive nothing, and a target to send nothing.
+  const counted = (rank) => !run.faulty.has(rank) && (picture.giving && !voting ? rank !== picture.root : picture.judged[rank]);
   const total = picture.labels.filter((_, rank) => counted(rank)).length;
   if (!voting) {
     const done = run.steps.done(state, counted), what = picture.goals.some((goal) => goal > 1) ? "everything" : "it";

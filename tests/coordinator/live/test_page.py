@@ -1,131 +1,18 @@
 """The page of a watched run in Chromium: the picture, the journal and the repeated command show the same run."""
 
-import json
-import math
 import random
 import shlex
-from collections.abc import Iterator
-from typing import Any
 
-import polars as pl
 import pytest
 
 from coordinator.reports.layout import WIDTH, layout_of
-from coordinator.reports.maps.marks import STATE_COLOURS
-from coordinator.reports.scene.votes import State
-from coordinator.reports.theme import DARK, LIGHT, mixture, viridis
-from emunode.topologies.base import Topology
+from coordinator.reports.theme import DARK, LIGHT
 from emunode.topologies.registry import parse_topology
 from tests.helpers.browser import Browser
-from tests.helpers.command_line import Call, Ended, Start
-from tests.helpers.watch_support import Client
+from tests.helpers.command_line import Call, Start
+from tests.helpers.watched_page import BOX, READY, Watched, received, step_colours
 
 pytestmark = pytest.mark.browser
-READY = "!document.getElementById('step').disabled"
-OVER = "document.getElementById('result').textContent"
-BOX = "(({x, y, width}) => [x, y, width])(document.getElementById('map').getBoundingClientRect())"
-PIXELS = """
-((points, name) => {
-  const map = document.getElementById(name), unit = map.width / map.clientWidth, context = map.getContext("2d");
-  return points.map((point) => point.map((place) => Math.round(place * unit)))
-    .map(([x, y]) => [...context.getImageData(x, y, 1, 1).data.slice(0, 3)]);
-})
-"""
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Browser]:
-    """Provide the browser without what earlier pages left; an error on the page fails the test, and so does a foreign
-    request.
-    """
-    browser.events.clear()
-    browser.prefer()
-    browser.resize(1200, 1500)
-    yield browser
-    # Answers of status 400 are requests that contradict earlier ones; reading pixels is what the tests do.
-    known = (
-        "request for http://127.0.0.1:",
-        "Failed to load resource: the server responded with a status of 400",
-        "Canvas2D",
-    )
-    assert [each for each in browser.complaints() if not each.startswith(known)] == []
-    browser.evaluate("sessionStorage.clear()")
-
-
-class Watched:
-    """A command `coordinator run --watch` in a process of its own, and its page."""
-
-    def __init__(self, start: Start, page: Browser, flags: str) -> None:
-        self.page = page
-        self.command = start(f"coordinator run --watch --json {flags}")
-        self.command.wait_for(lambda: "http" in self.command.err and self.command.err.endswith("\n"), "the address")
-        self.url = next(word for word in self.command.err.split() if word.startswith("http"))
-        self.client = Client(self.url)
-        page.open(self.url)
-        page.wait_until(READY)
-
-    def step(self) -> None:
-        """Press the button, and wait until the step has run."""
-        before = self.page.evaluate("document.getElementById('slider').max")
-        self.page.click("#step")
-        self.page.wait_until(f"document.getElementById('slider').max !== {before!r} || {OVER}")
-
-    def run(self) -> dict[str, object]:
-        """Let the run go on to its end, and close it; the summary that it printed."""
-        self.page.evaluate("document.getElementById('rate').value = '0'")
-        self.page.click("#run")
-        return dict(self.close().data)
-
-    def close(self) -> Ended:
-        """Press the button after the end of the run; how the command ended."""
-        self.page.wait_until(OVER)
-        self.page.click("#close")
-        return self.command.end()
-
-    def text(self, name: str) -> str:
-        return str(self.page.evaluate(f"document.getElementById({name!r}).textContent"))
-
-    def at(self, topology: Topology, rank: int, down: float = 0.0) -> tuple[float, float]:
-        """Return the place of a node on the canvas in pixels, `down` of its radius below its centre."""
-        layout = layout_of(topology)
-        unit = self.page.evaluate(BOX)[2] / WIDTH
-        return float(layout.x[rank] * unit), float((layout.y[rank] + down * layout.radius) * unit)
-
-    def click_node(self, topology: Topology, rank: int) -> None:
-        self.page.evaluate("document.getElementById('map').scrollIntoView()")
-        left, top, _ = self.page.evaluate(BOX)
-        x, y = self.at(topology, rank)
-        self.page.click_at(left + x, top + y)
-        self.page.wait_until(f"document.getElementById('selected').textContent.includes('rank {rank})')")
-
-    def colours(self, points: list[tuple[float, float]], canvas: str = "map") -> list[str]:
-        """Return the colours of a canvas at these places, after packets have arrived and it was drawn."""
-        self.page.wait_until("!('moving' in document.getElementById('map').dataset)")
-        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        found = self.page.evaluate(f"{PIXELS}({json.dumps(points)}, {json.dumps(canvas)})")
-        return ["#" + "".join(f"{part:02x}" for part in pixel) for pixel in found]
-
-
-def received(path: Any, step: int) -> dict[int, int]:
-    """By rank, the segments that first arrived up to `step`, from the journal of a run directory."""
-    return {rank: count for rank, (count, _) in arrived(path, step).items()}
-
-
-def arrived(path: Any, step: int) -> dict[int, tuple[int, int]]:
-    """By rank, the segments that first arrived up to `step`, and the step of the newest one."""
-    journal = pl.read_parquet(f"{path}/journal.parquet").filter(pl.col("step") <= step, outcome="first")
-    counts = journal.group_by("receiver").agg(pl.len(), pl.col("step").max())
-    return {rank: (count, newest) for rank, count, newest in counts.iter_rows()}
-
-
-def step_colours(path: Any, step: int, steps: int, nodes: list[int], goal: int = 1) -> list[str]:
-    """The colours of nodes in a report of a run of `steps` steps, after `step`: of the step of the newest segment."""
-    have = arrived(path, step)
-    shades = [viridis((have[rank][1] - 1) / (steps - 1)) if rank in have else "" for rank in nodes]
-    return [
-        mixture(shade, LIGHT["paper"], round(20 + 80 * have[rank][0] / goal) / 100) if shade else LIGHT["paper"]
-        for rank, shade in zip(nodes, shades, strict=True)
-    ]
 
 
 def test_a_click_on_a_node_is_in_picture_journal_and_command(page: Browser, start: Start, call: Call) -> None:
@@ -208,48 +95,19 @@ def test_a_click_cuts_a_link_and_a_rewound_page_shows_the_past(page: Browser, st
     assert run.colours([run.at(star, rank, 0.75) for rank in nodes]) == expected
 
 
-def test_altered_copies_and_votes_have_the_colours_of_reports(page: Browser, start: Start) -> None:
-    star = parse_topology("star:4")
-    byzantine = [star.rank("2134"), star.rank("3214")]
+def test_an_open_vote_delivers_nothing(page: Browser, start: Start) -> None:
     run = Watched(
-        start, page, "--topology star:4 --collective broadcast --algorithm edt --redundancy 3 --driver memory "
-        "--fault byzantine:2134 --fault byzantine:3214",
-    )  # fmt: skip
-    for _ in range(5):
-        run.step()
-    judged = [rank for rank in star.ranks() if rank and rank not in byzantine]
-    places = [run.at(star, rank, 0.7) for rank in judged]
-    shown, words = run.colours(places), run.text("state")
-    page.wait_until("document.getElementById('measured-title').textContent === 'after step 5'")
+        start, page, "star:4 broadcast edt --redundancy 3 --driver memory --fault byzantine:2134 --fault byzantine:3214"
+    )
+    run.step()
+    page.wait_until("document.getElementById('measured-title').textContent === 'after step 1'")
     figures = "[...document.getElementById('claims').rows].map((row) => [...row.cells].map((cell) => cell.textContent))"
     so_far = {name: measured for name, _, measured in page.evaluate(figures)}
-    assert (so_far["elected wrong"], so_far["intact deliveries"]) == ("\N{EN DASH}", "\N{EN DASH}"), "votes are open"
-    summary = run.run()
-    final = run.colours(places)
+    # No copy is altered yet.
+    assert (so_far["elected wrong"], so_far["intact deliveries"]) == ("\N{EN DASH}", "\N{EN DASH}")
+    run.run()
     ended = {name: (predicted, measured) for name, predicted, measured in page.evaluate(figures)}
     assert ended["elected wrong"] == ("21", "21 ✓ holds")
-    journal = pl.read_parquet(f"{summary['path']}/journal.parquet").filter(
-        pl.col("outcome").is_in(["first", "duplicate", "corrupt"])
-    )
-    for step, found in ((5, shown), (100, final)):
-        copies = {rank: [0, 0] for rank in judged}
-        for rank, outcome in journal.filter(pl.col("step") <= step).select("receiver", "outcome").iter_rows():
-            if rank in copies:
-                copies[rank][outcome == "corrupt"] += 1
-        # Three copies come to every node; both byzantine forge alike.
-        open_ = mixture(LIGHT["grey"], LIGHT["paper"], 0.3)
-        expected = [
-            STATE_COLOURS[State.RIGHT] if right > 1 else STATE_COLOURS[State.WRONG] if right + wrong == 3
-            else open_ if right + wrong else LIGHT["paper"]
-            for right, wrong in copies.values()
-        ]  # fmt: skip
-        assert found == expected
-    assert open_ in shown
-    assert words.startswith("Step 5 of 7 is done: ")
-    settled = shown.count(STATE_COLOURS[State.WRONG])
-    assert (
-        f"Of 21 nodes 0 have the right value, {settled} a wrong one, 0 no majority; {shown.count(open_)} open." in words
-    )
 
 
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
@@ -552,26 +410,3 @@ def test_keys_change_the_look_unless_a_button_has_the_focus(page: Browser, start
     assert run.text("error") == "Type the label of a node, such as 321."
     run.client.request(do="end")
     assert run.close().status == 3
-
-
-def test_nodes_of_an_allgather_are_pies(page: Browser, start: Start) -> None:
-    cube = parse_topology("hypercube:3")
-    run = Watched(
-        start,
-        page,
-        "--topology hypercube:3 --collective allgather --algorithm sbt --driver memory",
-    )
-    summary = run.run()
-    page.click("#back")
-    layout, unit, have = layout_of(cube), page.evaluate(BOX)[2] / WIDTH, received(summary["path"], 2)
-    assert summary["steps"] == 3
-    for rank, count in have.items():
-        # The middle of the slice, which begins at the top, and of the rest.
-        turns = [math.pi * (other + count / 7) for other in (0, 1)]
-        points = [
-            (unit * (layout.x[rank] + 0.8 * layout.radius * math.sin(turn)),
-             unit * (layout.y[rank] - 0.8 * layout.radius * math.cos(turn)))
-            for turn in turns
-        ]  # fmt: skip
-        found = run.colours([(float(x), float(y)) for x, y in points])
-        assert found == [viridis(0.5), viridis(0.5) if count == 7 else LIGHT["paper"]]
