@@ -219,6 +219,11 @@ class Judge:
         return [mixture(shade, paper, round(20 + 80 * share) / 100)] * len(TURNS)
 
 
+def parts(colours: list[str]) -> list[int]:
+    """The red, green and blue of colours such as #1a2b3c, one after the other."""
+    return [part for colour in colours for part in bytes.fromhex(colour[1:])]
+
+
 @pytest.mark.parametrize(
     "scenario",
     [pytest.param(each, marks=[pytest.mark.slow] if at % SAMPLE else []) for at, each in enumerate(SCENARIOS)],
