@@ -126,7 +126,7 @@ class Watch:
             "path": str(result.path) if isinstance(result, RunResult) else None,
         }
         self._thread.call(self._server.changed)
-        if self._abandoned or result.execution.interrupted or result.execution.failure:
+        if self._abandoned or result.execution.interrupted:
             return None
         step, again = self._await_branch(), self._session.again
         if step is None:

@@ -32,8 +32,9 @@ LATENCIES = {
 REACHED = "reached by the network itself"
 """The line of the healthy nodes that links and nodes still connect to the source."""
 NOTES = {
-    "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected. The line of the "
-    "network itself: mean share of healthy nodes that working links connect to the source.",
+    "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected. With one copy "
+    "of each message longer paths deliver less, as every place on a path may fail. The line of the network itself: mean "
+    "share of healthy nodes that working links connect to the source.",
     "guaranteed": "Share of the trials where every healthy node received everything; crosses: expected.",
 }
 

@@ -3,6 +3,7 @@
 import random
 import shlex
 
+import psutil
 import pytest
 
 from coordinator.reports.layout import WIDTH, layout_of
@@ -10,7 +11,7 @@ from coordinator.reports.theme import DARK, LIGHT
 from emunode.topologies.registry import parse_topology
 from tests.helpers.browser import Browser
 from tests.helpers.command_line import Call, Start
-from tests.helpers.watched_page import BOX, READY, Watched, received, step_colours
+from tests.helpers.watched_page import BOX, OVER, READY, Watched, received, step_colours
 
 pytestmark = pytest.mark.browser
 
@@ -410,3 +411,18 @@ def test_keys_change_the_look_unless_a_button_has_the_focus(page: Browser, start
     assert run.text("error") == "Type the label of a node, such as 321."
     run.client.request(do="end")
     assert run.close().status == 3
+
+
+def test_a_host_that_dies_leaves_the_page_its_history(page: Browser, start: Start) -> None:
+    run = Watched(start, page, "--topology star:3 --collective broadcast --algorithm greedy-tree --driver local --out out")
+    run.step()
+    hosts = psutil.Process(run.command.process.pid).children(recursive=True)
+    hosts[-1].kill()
+    page.click("#step")
+    page.wait_until(OVER)
+    assert "undecided (not judged: host 1 " in run.text("state")
+    assert "Step 1" in run.text("shown")
+    page.press("Home", 36)
+    page.press("a", 65)
+    page.wait_until("document.getElementById('this').textContent.startsWith('Run 2')")
+    assert run.run()["verdict"] == "holds"
