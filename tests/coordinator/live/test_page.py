@@ -414,7 +414,9 @@ def test_keys_change_the_look_unless_a_button_has_the_focus(page: Browser, start
 
 
 def test_a_host_that_dies_leaves_the_page_its_history(page: Browser, start: Start) -> None:
-    run = Watched(start, page, "--topology star:3 --collective broadcast --algorithm greedy-tree --driver local --out out")
+    run = Watched(
+        start, page, "--topology star:3 --collective broadcast --algorithm greedy-tree --driver local --out out"
+    )
     run.step()
     hosts = psutil.Process(run.command.process.pid).children(recursive=True)
     hosts[-1].kill()
