@@ -25,7 +25,7 @@ def find(*names: str) -> Any:
         module, _, attribute = name.rpartition(".")
         try:
             return getattr(importlib.import_module(module), attribute)
-        except ModuleNotFoundError:
+        except (ModuleNotFoundError, AttributeError):
             continue
     raise SystemExit(f"this checkout has none of {', '.join(names)}")
 
