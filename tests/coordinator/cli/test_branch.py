@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import coordinator as tb
-from coordinator.cli.run import place_from
+from coordinator.cli.branch import place_from
 from coordinator.execution.branch import BRANCH_HASH, BRANCH_OF, BRANCH_STEP
 from emunode.errors import ScenarioError
 from tests.helpers.branch_support import EARLY, stored_origin, up_to
