@@ -184,7 +184,7 @@ SHELLS: Final = (
     "emunode.host",
     "emunode.launched",
     "emunode.logging",
-    "emunode.net.partial_frames",
+    "emunode.net.blocked_writes",
     "emunode.net.framed_streams",
     "emunode.runtime",
     "emunode.timed.engine",

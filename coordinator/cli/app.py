@@ -65,7 +65,7 @@ CORE_COMMANDS = {
     "campaign": ("campaign:campaign_command", "Run many trials over a grid of scenarios and faults."),
     "sweep": ("sweep:SweepCommand", "Run algorithms over networks and sizes, and draw a metric with its lower bound."),
     "verify": ("verify:verify", "Check stored runs, campaigns, sweeps and certificate files."),
-    "report": ("runs:report", "Draw the report of a stored run again."),
+    "report": ("report:report", "Draw the report of a stored run again."),
     "open": ("runs:open_run", "Show the report of a run in the browser, and print its path."),
     "compare": ("compare:compare_runs", "Compare stored runs: what differs in their scenarios, metrics and claims."),
     "doctor": ("doctor:doctor", "Check what this machine offers: limits, loopback, disk, clock, containers."),

@@ -22,7 +22,10 @@ RETRY_SECONDS = 0.01
 
 
 class Interrupts:
-    """Signal handlers for the duration of one command; `received` lists the signals so far."""
+    """Signal handlers for the duration of one command; `received` lists the signals so far.
+
+    SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt when it is not lost, and breaks neither an import nor polars.
+    """
 
     def __init__(self) -> None:
         self.received: list[int] = []

@@ -206,7 +206,7 @@ feature count."""
 
 
 class JudgedRun(NamedTuple):
-    """What the faults of a run amount to, made once for claims and judges."""
+    """The effects of the faults of a run, computed once for claims and judges."""
 
     timeline: FaultTimeline
     """The effects of all faults."""
@@ -319,7 +319,7 @@ class ResolvedRun:
 
     @cached_property
     def judged(self) -> JudgedRun:
-        """What the faults amount to."""
+        """The effects of the faults, computed once."""
         timeline_of = cache(FaultTimeline)
         effective = self._effective_faults(timeline_of)
         harmful = tuple(fault for fault in effective if not fault.slows)

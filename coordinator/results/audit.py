@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import polars as pl
 
 from coordinator.features.base import Evidence, Feature, ResolvedRun
-from coordinator.features.journals.rows import IS_CONTROL, data_hops, hops_of
+from coordinator.features.journals.rows import IS_CONTROL, SEGMENT, data_hops, hops_of
 from coordinator.features.registry import FEATURES
 from coordinator.history.timetable import Timetable
-from coordinator.results.causality import NEVER, SEGMENT, causality, joins, links_with
+from coordinator.results.causality import NEVER, causality, joins, links_with
 from coordinator.results.queries import at_receiver
 from coordinator.results.timed_audit import unplanned, with_reads
 from emunode.algorithms.base import Dependence

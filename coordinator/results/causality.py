@@ -12,7 +12,7 @@ import polars as pl
 from coordinator.features.agreement import news_trees
 from coordinator.features.base import ResolvedRun
 from coordinator.features.detection import suspicions
-from coordinator.features.journals.rows import hops_of
+from coordinator.features.journals.rows import SEGMENT, hops_of
 from coordinator.history.timetable import Timetable
 from coordinator.results.queries import collect
 from coordinator.results.timed_audit import Possible, possible_outcomes
@@ -25,7 +25,6 @@ from emunode.faults.timeline import FaultTimeline
 from emunode.model import FOLDING, Port, Rank, Step
 from emunode.topologies.base import ABSENT, Topology
 
-SEGMENT = ["origin", "target", "segment"]
 NEVER: Step = 2**31 - 1
 
 

@@ -285,14 +285,10 @@ def _at_most(claim: Claim, most: int) -> bool:
     return claim.relation != ">=" and claim.predicted <= most  # type: ignore[operator]  # no list
 
 
-DeliveryRecord = dict[str, object]
-
-
 def delivery_records(
     plan: Plan, measurement: Measurement, journal: pl.LazyFrame, timeline: pl.DataFrame
-) -> list[DeliveryRecord]:
-    """Return the entries of served.json: each healthy node with something due to it, and the time of its last new
-    segment.
+) -> list[dict[str, object]]:
+    """Return the entries of served.json: each healthy node that is to receive something, and when it had everything.
 
     `seconds` is the intended time and `achieved_seconds` the achieved time; null for a node that misses something.
     """

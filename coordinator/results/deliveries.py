@@ -47,9 +47,9 @@ class Deliveries:
     origin: Integers
     """The origin of each message; where contributions are folded, the owner of the block of the result."""
     complete: MessageFlags
-    """Whether every segment of the message arrived."""
+    """By message: whether all of its segments arrived."""
     intact: MessageFlags
-    """Whether every segment arrived, and arrived intact."""
+    """By message: whether all of its segments arrived intact."""
 
     @cached_property
     def metrics(self) -> dict[str, int | float]:

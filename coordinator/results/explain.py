@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from coordinator.features.journals.rows import SEGMENT
 from coordinator.history.journal import COLUMNS
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
@@ -115,8 +116,7 @@ def _causes(plan: Plan, row: HopRow, received: Iterable[HopRow]) -> list[HopRow]
         return [each for each in before if each["segment"] == row["segment"] and each["target"] != ALL_RANKS]
     if row["sender"] == row["origin"]:
         return []
-    names = ("origin", "target", "segment")
-    same = [each for each in before if all(each[name] == row[name] for name in names)]
+    same = [each for each in before if all(each[name] == row[name] for name in SEGMENT)]
     # The copy on the same tree, or where an algorithm changes trees, the first one.
     copies = [each for each in same if each["tree"] == row["tree"]] or same
     return sorted(copies, key=lambda each: int(each["step"]))[:1]

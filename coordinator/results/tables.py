@@ -23,6 +23,8 @@ STEP_COLUMNS = (
     "step", "sending", "receiving", "active", "free", "packets", "segments", "bytes", "max_link_segments",
     "virtual_seconds",
 )  # fmt: skip
+HOST_TRAFFIC: Final = ("links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts")
+"""Keys of `summary.json` of runs with hosts. A network without a list of idle links has no counts of links."""
 LISTED_LINKS = 2_000_000
 """Up to this many directed links, links.parquet lists idle links too."""
 
@@ -199,10 +201,6 @@ def _fault_record(plan: ResolvedRun, fault: Fault, hops: pl.DataFrame) -> dict[s
     record["last"] = fault.end if fault.end < FOREVER else None
     evidence = hops.filter(place, pl.col("outcome").is_in(fault.evidence))
     return {**record, "seen": evidence["step"].min()}
-
-
-HOST_TRAFFIC: Final = ("links_within_hosts", "links_across_hosts", "packets_within_hosts", "packets_across_hosts")
-"""Keys of `summary.json` of runs with hosts. A network without a list of idle links has no counts of links."""
 
 
 def host_traffic(topology: Topology, placement: Placement, links: pl.DataFrame) -> Mapping[str, int]:

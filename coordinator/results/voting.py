@@ -24,7 +24,8 @@ COPY = {
     "segment": pl.Int32,
 }
 """The columns that identify an arrival; `port` is the receiver's."""
-SEGMENT = ("receiver", "owner", "origin", "segment")
+VOTED_SEGMENT = ("receiver", "owner", "origin", "segment")
+"""The columns that identify the vote of a receiver on a segment."""
 
 
 def elect(
@@ -56,7 +57,7 @@ def cast_votes(
     votes = (
         # The first copy over each tree votes; `outcome` makes the order total.
         copies.sort("step", "port", "outcome")
-        .group_by(*SEGMENT, "tree", maintain_order=True)
+        .group_by(*VOTED_SEGMENT, "tree", maintain_order=True)
         .agg(pl.col("step", "port", "outcome").first())
         .join(altered, on=list(COPY), how="left", maintain_order="left")
         .with_columns(right=pl.col("outcome") != "corrupt")
@@ -68,13 +69,13 @@ def count_votes(votes: pl.DataFrame) -> pl.DataFrame:
     """Return the election of every segment, from its votes."""
     # Altered copies with one value are one party. Copies of unknown value fall into one group too, the worst case.
     cast = votes.lazy()
-    parties = cast.filter(~pl.col("right")).group_by(*SEGMENT, "value").len("wrong")
-    strongest = parties.group_by(*SEGMENT).agg(pl.col("wrong").max())
+    parties = cast.filter(~pl.col("right")).group_by(*VOTED_SEGMENT, "value").len("wrong")
+    strongest = parties.group_by(*VOTED_SEGMENT).agg(pl.col("wrong").max())
     # Strictly more than half: doubled, so that no fraction is rounded.
     right, wrong, total = 2 * pl.col("right"), 2 * pl.col("wrong"), pl.col("copies")
     elected = pl.when(right > total).then(pl.lit("right")).when(wrong > total).then(pl.lit("wrong"))
     elections = (
-        cast.group_by(*SEGMENT)
+        cast.group_by(*VOTED_SEGMENT)
         # A duplicate is never the first copy of a segment.
         .agg(
             step=pl.col("step").filter(pl.col("outcome") != "duplicate").min(),
@@ -83,11 +84,11 @@ def count_votes(votes: pl.DataFrame) -> pl.DataFrame:
         )
         .filter(pl.col("step").is_not_null())
         # Segments without a wrong vote have no row here.
-        .join(strongest, on=list(SEGMENT), how="left")
+        .join(strongest, on=list(VOTED_SEGMENT), how="left")
         .with_columns(pl.col("wrong").fill_null(0))
         .with_columns(elected=elected.otherwise(pl.lit("none")))
-        .select(*SEGMENT, "step", "copies", "right", "wrong", "elected")
-        .sort(*SEGMENT)
+        .select(*VOTED_SEGMENT, "step", "copies", "right", "wrong", "elected")
+        .sort(*VOTED_SEGMENT)
     )
     # As one query: each step by itself would take as long as all of them.
     return collect([elections], len(votes))[0]

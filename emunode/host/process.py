@@ -30,11 +30,18 @@ from emunode.model import ANY_HOST
 from emunode.net import wire
 from emunode.net.framed_streams import end_without_answer
 from emunode.net.protocol import HostConfig
-from emunode.runtime import call, collect_seldom, has
+from emunode.runtime import collect_seldom
 from emunode.topologies.base import Topology
 
+try:
+    from setproctitle import setproctitle
+except ImportError:  # images of hosts do without it
+    setproctitle = None  # type: ignore[assignment]
+
 JOIN_SECONDS = 10.0
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_NO_NEW_PRIVS = 1, 15, 38
+KEEP_ENVIRONMENT: Final = "SPT_NOENV"
+"""If it is set when the library is first called, a title takes the place of the command line, not of the environment too."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 * 2**20
 RETRY_SECONDS, MOST_RETRY_SECONDS = 0.2, 2.0
@@ -251,16 +258,6 @@ def die_with_parent() -> None:
     libc.require("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-try:
-    from setproctitle import setproctitle
-except ImportError:  # images of hosts do without it
-    setproctitle = None  # type: ignore[assignment]
-
-PR_SET_NAME: Final = 15
-KEEP_ENVIRONMENT: Final = "SPT_NOENV"
-"""If it is set when the library is first called, a title takes the place of the command line, not of the environment too."""
-
-
 def title_of(config: HostConfig, topology: Topology) -> str:
     """Return a title such as "emunode: host 1 of 2, nodes 3124 to 4321 of star:4"."""
     ranks = placement_of(config, topology.order).ranks(config.host)
@@ -280,5 +277,5 @@ def show_title(config: HostConfig, topology: Topology) -> None:
             # Programs that this host starts must not inherit a setting that the user did not make.
             del os.environ[KEEP_ENVIRONMENT]
     # The library takes the first letters of the title, and may cut off the number of the host.
-    if has("prctl"):
-        call("prctl", PR_SET_NAME, f"emunode {config.host}".encode(), 0, 0, 0)
+    if libc.has("prctl"):
+        libc.call("prctl", PR_SET_NAME, f"emunode {config.host}".encode(), 0, 0, 0)

@@ -23,7 +23,8 @@ import trio
 
 from emunode.errors import FrameError
 from emunode.logging import log
-from emunode.net.partial_frames import READ, BlockedWrites, PartialFrames
+from emunode.net.blocked_writes import READ, BlockedWrites
+from emunode.net.partial_frames import PartialFrames
 from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
 
 # With the header of a bytes object 512 bytes, the largest object of CPython's own allocator.

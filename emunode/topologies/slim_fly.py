@@ -2,7 +2,7 @@
 
 For a prime power q = 4w + delta, delta -1, 0 or 1, and a primitive element xi of GF(q): X = the even powers of xi below
 q - 1 unless delta = -1, and then the even powers below 2w and the odd powers from 2w - 1 to 4w - 3; X' = xi X. Both are
-closed under negation. Node numbers are elements of GF(q) as in `finite_fields`; for a prime q that is arithmetic modulo q.
+closed under negation. Node numbers are elements of GF(q) as in `FiniteField`; for a prime q that is arithmetic modulo q.
 """
 
 import re
@@ -28,7 +28,12 @@ def prime_power(number: int) -> tuple[int, int] | None:
 
 
 class FiniteField:
-    """The field of p^k elements, with tables of the powers of a primitive element and of their exponents."""
+    """The field of q = p^k elements, the numbers 0 .. q - 1, with tables of powers of a primitive element and of exponents.
+
+    The base-p digits of a number are the coefficients of a polynomial below degree k. The modulus is the first monic
+    polynomial of degree k for which x is primitive. Such a polynomial is irreducible, as all powers of x are units. For
+    k = 1 the modulus is x - xi with the smallest primitive root xi, and this is arithmetic modulo p.
+    """
 
     def __init__(self, prime: int, exponent: int) -> None:
         self.prime = prime

@@ -7,7 +7,7 @@ a link after its receiver requested the segment there.
 import polars as pl
 
 from coordinator.features.base import ResolvedRun, last_data_step
-from coordinator.features.journals.rows import ARRIVED, IS_DATA, IS_REQUEST, LINK
+from coordinator.features.journals.rows import ARRIVED, IS_DATA, IS_REQUEST, LINK, SEGMENT
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import PACKET, Timetable, with_starts
 from coordinator.scenario.model import costs_of
@@ -22,7 +22,6 @@ from emunode.timed.rank import PositiveCosts
 from emunode.timed.through_protocol import timing_of
 from emunode.trees.base import Trees
 
-SEGMENT = ["origin", "target", "segment"]
 ASKED = ["receiver", "sender", *SEGMENT]
 """The columns of a request, in the order of the columns of its answer (LINK)."""
 

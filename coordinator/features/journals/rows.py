@@ -27,7 +27,9 @@ IS_NEWS: Final = pl.col("tree").is_in(sorted(TREES)) & ~IS_REPORT
 """A control segment of the agreement."""
 IS_REPETITION: Final = pl.col("tree").is_between(AGAIN_TREE, CONTROL_TREE - 1)
 """A segment of a collective that runs again; only where nodes agree."""
-LINK: Final = ["sender", "receiver", "origin", "target", "segment"]
+SEGMENT: Final = ["origin", "target", "segment"]
+"""The columns that identify a segment."""
+LINK: Final = ["sender", "receiver", *SEGMENT]
 """The columns that identify a segment on a link, whatever its tree."""
 
 

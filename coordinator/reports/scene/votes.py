@@ -17,7 +17,7 @@ from coordinator.reports.computed_layout import Ranks
 from coordinator.reports.data import RunData
 from coordinator.reports.scene.packets import GAIN, VOTE, framed
 from coordinator.results.deliveries import due_segments, messages_due, silent_sources
-from coordinator.results.voting import SEGMENT, cast_votes, count_votes
+from coordinator.results.voting import VOTED_SEGMENT, cast_votes, count_votes
 from emunode.engine.rank_set import AlteredCopy
 from emunode.model import FOLDING, Collective
 
@@ -134,32 +134,32 @@ def votes_of(data: RunData) -> Votes | None:
 
 
 def ballots(votes: pl.DataFrame, copies: int) -> pl.DataFrame:
-    """Return the votes on every segment: `SEGMENT`, state, heard, settled.
+    """Return the votes on every segment: `VOTED_SEGMENT`, state, heard, settled.
 
     `votes` has each vote that was cast. A vote is settled as soon as more than half of `copies` votes are for the right
     value, or all of them are cast. If that never happens, `settled` is null: the vote is open until the run ends.
     """
-    segment = list(SEGMENT)
-    cast = votes.select(*SEGMENT, "step", "right").sort("step")
+    segment = list(VOTED_SEGMENT)
+    cast = votes.select(*VOTED_SEGMENT, "step", "right").sort("step")
     over = (2 * pl.col("right").cum_sum().over(segment) > copies) | (
         pl.int_range(1, pl.len() + 1).over(segment) >= copies
     )
     settled = cast.filter(over).group_by(segment).agg(settled=pl.col("step").min())
-    found = count_votes(votes).select(*SEGMENT, "elected", heard="step")
+    found = count_votes(votes).select(*VOTED_SEGMENT, "elected", heard="step")
     return found.join(settled, segment, "left").select(
-        *SEGMENT, "heard", "settled", state=pl.col("elected").replace_strict(_OF, return_dtype=pl.Int64)
+        *VOTED_SEGMENT, "heard", "settled", state=pl.col("elected").replace_strict(_OF, return_dtype=pl.Int64)
     )
 
 
 def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
-    """Return one row per segment that reached a healthy addressee: `SEGMENT`, state, heard, settled."""
+    """Return one row per segment that reached a healthy addressee: `VOTED_SEGMENT`, state, heard, settled."""
     found = ballots(cast_votes(plan, journal, ()), plan.spec.redundancy)
     if contested is not None:  # the recorded result replaces the one derived from first copies
         by = ["receiver", "origin", "segment"]
         said = contested.select(*by, said=pl.col("elected").replace_strict(_OF, return_dtype=pl.Int64))
         found = found.join(said, by, "left").with_columns(state=pl.coalesce("said", "state"))
     last = journal.select(pl.col("step").max()).collect(engine="streaming").item()
-    return found.select(*SEGMENT, "heard", "state", pl.col("settled").fill_null(last))
+    return found.select(*VOTED_SEGMENT, "heard", "state", pl.col("settled").fill_null(last))
 
 
 class BallotBox:
@@ -181,9 +181,9 @@ class BallotBox:
         if self._who == "receiver":
             cast = cast.filter(~pl.col("owner").is_in(silent_sources(self._plan)))
         if self._votes is not None:
-            cast = cast.join(self._votes, [*SEGMENT, "tree"], "anti")
+            cast = cast.join(self._votes, [*VOTED_SEGMENT, "tree"], "anti")
         self._votes = cast if self._votes is None else pl.concat([self._votes, cast])
-        touched = self._votes.join(cast, list(SEGMENT), "semi")
+        touched = self._votes.join(cast, list(VOTED_SEGMENT), "semi")
         found = ballots(touched, self._copies).rename({self._who: "rank"})
         first = cast["step"].min() or 0
         heard = found.filter(pl.col("heard") >= first).group_by("rank", step="heard").agg(count=pl.len())

@@ -3,8 +3,8 @@
 import select
 from collections.abc import Callable
 
+from emunode.net import blocked_writes, wire
 from emunode.net import framed_streams as links
-from emunode.net import partial_frames, wire
 from stress_tests.fuzzing.decoders import PACKETS
 from stress_tests.fuzzing.source import Target
 
@@ -83,7 +83,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
     A stream with an oversized frame ends there. All written bytes arrive, however few the socket accepts at once.
     """
     system = Descriptors()
-    links.os = partial_frames.os = system  # type: ignore[assignment]
+    links.os = blocked_writes.os = system  # type: ignore[assignment]
     links.BUFFER_BYTES = SMALL_BUFFER
     frames: dict[int, list[bytes]] = {}
     ends: dict[int, str] = {}

@@ -77,7 +77,7 @@ DATA = pl.col("tree") < AGAIN_TREE
 CAME = pl.col("outcome").is_in(["first", "duplicate", "corrupt"])
 ARRIVED = CAME | (pl.col("outcome") == "relay")
 SENT = ARRIVED | pl.col("outcome").is_in(["lost", "control"])
-PIECE = ["receiver", "origin", "segment"]
+SEGMENT = ["receiver", "origin", "segment"]
 WORDS = {"right": State.RIGHT, "none": State.SPLIT, "wrong": State.WRONG}
 BUSY = [LIGHT[name] for name in ("blue", "purple", "red")]
 OPEN = mixture(LIGHT["grey"], LIGHT["paper"], 0.3)
@@ -105,7 +105,7 @@ Object.fromEntries([...document.getElementById("claims").rows].map(({ cells: [na
 
 
 class Judge:
-    """What the page has to show after each step, by the files of the run."""
+    """Computes from the files of a run what the page should show after each step."""
 
     def __init__(self, case: Case, path: Path) -> None:
         self.plan, spec = case.plan, case.plan.spec
@@ -123,11 +123,11 @@ class Judge:
         self.elected: dict[tuple[int, ...], str] = {}
         if (contested := path / "elections.parquet").exists():
             self.elected = {
-                tuple(row[:-1]): row[-1] for row in pl.read_parquet(contested).select(*PIECE, "elected").iter_rows()
+                tuple(row[:-1]): row[-1] for row in pl.read_parquet(contested).select(*SEGMENT, "elected").iter_rows()
             }
 
     def goal(self, rank: int) -> int:
-        """Count the segments that make a node done: those of healthy nodes, for it or for all."""
+        """Count the segments that a node is to receive from healthy nodes; 1 where nodes send to one target."""
         if self.giving:
             return 1
         meant = (
@@ -152,12 +152,12 @@ class Judge:
         """By rank, how its votes stand after a step; after the last one, open votes end as they stand."""
         meant = (pl.col("target") == pl.col("receiver")) | (pl.col("target") == ALL_RANKS)
         cast = self.seen.filter(DATA, CAME, meant, pl.col("step") <= step)
-        cast = cast.sort("step").unique([*PIECE, "tree"], keep="first", maintain_order=True)
+        cast = cast.sort("step").unique([*SEGMENT, "tree"], keep="first", maintain_order=True)
         states: dict[int, Counter[State]] = {}
         wrongs = (pl.col("outcome") == "corrupt").sum()
-        counted = cast.group_by(*PIECE, rank=self.voter).agg(right=pl.len() - wrongs, wrong=wrongs)
-        for *piece, rank, right, wrong in counted.iter_rows():
-            state = WORDS[self.elected.get(tuple(piece), "right" if right else "wrong")]
+        counted = cast.group_by(*SEGMENT, rank=self.voter).agg(right=pl.len() - wrongs, wrong=wrongs)
+        for *segment, rank, right, wrong in counted.iter_rows():
+            state = WORDS[self.elected.get(tuple(segment), "right" if right else "wrong")]
             closed = 2 * right > self.copies or right + wrong >= self.copies or step >= self.steps
             states.setdefault(rank, Counter())[state if closed else State.WAITING] += 1
         ended = {}

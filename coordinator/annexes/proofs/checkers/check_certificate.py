@@ -267,7 +267,7 @@ class Archive:
             fate = "alter" if at and ((hop.sender,), "alters") in met else fate
         return fate
     def copies(self, *key):
-        """The copies of a segment as bits, and those that a fault of each kind at each place strikes in its steps."""
+        """The copies of a segment as bits, and which of them each kind of fault hits at each place."""
         if key in self.known:
             return self.known[key]
         (kinds, first, last, *copy), strikes = key, defaultdict(lambda: [0, 0])

@@ -356,7 +356,7 @@ def complete_messages(run, arrivals):
     """The messages that arrived completely, by (receiver, owner, number), and whether each is intact."""
     spec, kind, parts, messages = run.run, run.run["collective"], run.run["segments_per_message"], defaultdict(dict)
     for (receiver, owner, origin, segment), (_, intact) in arrivals.items():
-        free = spec.get("adds_by_itself")  # a segment of a result is then one result, whatever arrivals made it
+        free = spec.get("adds_by_itself")  # then a segment of a result counts once, however many arrivals made it
         block = spec["block_owners"][0] if free and len(spec["block_owners"]) == 1 else owner
         if 0 <= segment // parts < spec["messages"] and owner not in run.silent:
             messages[receiver, block, segment // parts][None if free else origin, segment] = intact

@@ -216,7 +216,7 @@ def test_an_error_of_this_program_stays_one(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("coordinator.cli.runs.write_report", fail)
+    monkeypatch.setattr("coordinator.cli.report.write_report", fail)
     ended = call("report", stored["timed"])
     assert ended.status == 4
     assert "internal error: ZeroDivisionError" in ended.err
