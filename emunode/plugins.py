@@ -133,7 +133,9 @@ def load(plugin: Plugin, path: Path | None = None) -> None:
             else:
                 import_module(plugin.name)
             if not additions and not known:
-                raise RegistrationError("it registers nothing; decorate a class with emunode.registry.register")
+                raise RegistrationError(
+                    "it registers nothing; decorate a class with emunode.registry.register, or give trees as --trees FILE"
+                )
             _require_new_names(additions)
     except BaseException:
         for digest, loaded in older.items():

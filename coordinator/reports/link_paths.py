@@ -51,7 +51,7 @@ def _curve(one: Point, other: Point, bow: float, radius: float, aside: float) ->
         ax, ay, bx, by = x1 + ux * radius + sx, y1 + uy * radius + sy, x2 - ux * radius + sx, y2 - uy * radius + sy
         return f"M{ax:.1f} {ay:.1f}L{bx:.1f} {by:.1f}", (bx, by, ux, uy)
     # The middle of a cubic Bezier curve is at 3/4 of the offset of its two control points.
-    lift = (bow * length + (aside if bow > 0 else -aside)) / 0.75
+    lift = (bow * length + aside) / 0.75
     px, py = -uy * lift, ux * lift
     c1x, c1y, c2x, c2y = x1 + 0.14 * dx + px, y1 + 0.14 * dy + py, x2 - 0.14 * dx + px, y2 - 0.14 * dy + py
     first, last = hypot(c1x - x1, c1y - y1) or 1.0, hypot(x2 - c2x, y2 - c2y) or 1.0

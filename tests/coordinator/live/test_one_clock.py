@@ -192,7 +192,7 @@ class Judge:
         return words + (f", {lost} segment{'' if lost == 1 else 's'} lost" if lost else "")
 
     def links(self, step: int) -> dict[frozenset[int], set[str]]:
-        """By the ends of a link, the colours of its busy directions; both are on one curve where links are bowed."""
+        """By the ends of a link, the colours of its busy directions."""
         kinds = (
             self.seen.filter(SENT, step=step)
             .group_by("sender", "receiver")
