@@ -1,12 +1,11 @@
 """Layouts of networks: distinct positions, links of length 1, blocks and cells."""
 
-from math import hypot, inf
-
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from coordinator.reports.layout import cells_of, layout_of, shapes_of
-from coordinator.reports.link_paths import Point, link_paths
+from coordinator.reports.link_paths import link_paths
 from emunode.topologies.registry import parse_topology, small_examples
 
 
@@ -37,21 +36,13 @@ def test_directions_of_a_link_are_drawn_apart(name: str) -> None:
     links = [*topology.links(), *((other, port, rank, _) for rank, _, other, port in topology.links())]
     senders, ports, receivers, _ = np.array(links).T
     shapes = shapes_of(topology, senders, ports, receivers)
-    middles: dict[tuple[int, int], list[Point]] = {}
+    middles: dict[frozenset[int], list[NDArray[np.float64]]] = {}
     for *ends, path in zip(senders, receivers, link_paths(layout, shapes, senders, receivers)[0], strict=True):
-        if "C" in path or "L" in path:  # stubs of links that wrap around have no middle
-            middles.setdefault((min(ends), max(ends)), []).append(middle(path))
-    gaps = [hypot(x1 - x2, y1 - y2) for (x1, y1), (x2, y2) in (pair for pair in middles.values() if len(pair) == 2)]
-    assert min(gaps, default=inf) > 0.2 * layout.radius
-
-
-def middle(path: str) -> Point:
-    """Return the middle of a line or of a cubic Bezier curve."""
-    start, end = path.replace("C", "L").removeprefix("M").split("L")
-    points = np.array([*start.split(), *end.split()], float).reshape(-1, 2)
-    weights = [1, 1] if len(points) == 2 else [1, 3, 3, 1]
-    x, y = np.average(points, axis=0, weights=weights)
-    return x, y
+        if "l" not in path:  # stubs of links that wrap around have no middle
+            points = np.array(path.translate(str.maketrans("MLC", "   ")).split(), float)
+            middles.setdefault(frozenset(ends), []).append(points.reshape(-1, 2).mean(axis=0))
+    gaps = [np.linalg.norm(there - back) for there, back in middles.values()]
+    assert min(gaps, default=np.inf) > 0.1 * layout.radius
 
 
 @pytest.mark.parametrize("name", ["star:7", "star:8", "hypercube:15", "ej:3+4^3", "ej:60+61"])
