@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import sampled, tables
+from benchmarks import tables
 from benchmarks import subprocesses as programs
 from benchmarks.figure import draw
 from benchmarks.interleaved import interleave
@@ -241,17 +241,6 @@ def test_versions_are_compared_by_processor_time(
     assert 0.1 < ratio.value < 10  # the same code on a busy machine
     assert bench.main(["versions", "--quick", "--against", str(tmp_path / "nowhere")]) == 4
     assert "expected a checkout of the project with its own .venv" in capsys.readouterr().err
-
-
-def test_samples_count_for_the_part_that_their_line_belongs_to() -> None:
-    lines = (ROOT / "emunode" / "net" / "framed_streams.py").read_text(encoding="utf-8").splitlines()
-    places = {text.strip(): f"{ROOT}/emunode/net/framed_streams.py:{number}" for number, text in enumerate(lines, 1)}
-    assert sampled.part_of(places["data = read(fd, reading)"]) == "system call: read"
-    assert sampled.part_of(places["events = self._epoll.poll(seconds, EVENTS)"]) == "system call: epoll_wait"
-    assert sampled.part_of(places["arrived.append((fd, data))"]) == "streams: events and frames"
-    assert sampled.part_of(f"{ROOT}/emunode/net/wire.py:1") == "wire: encoding and decoding"
-    assert sampled.part_of("/usr/lib/python3/site-packages/trio/_core/_run.py:1") == "trio"
-    assert sampled.part_of("<string>:1") == "other"
 
 
 def test_sizes_that_are_refused_become_notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
