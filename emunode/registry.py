@@ -112,6 +112,9 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         new = key not in self._entries
         self._entries[key] = entry
         self._by_scope.clear()
+        if built_in and not self._unread:
+            # Its own check has read all others.
+            self._sort()
         return new
 
     def remove(self, entry: Entry) -> None:
@@ -164,10 +167,14 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         if self._unread:
             for scope in self._modules:
                 self._read(scope)
-            place = {scope: number for number, scope in enumerate(self._modules)}
-            entries = sorted(self._entries.items(), key=lambda item: place.get(self._scope(item[0]), len(place)))
-            self._entries = dict(entries)
-            self._by_scope.clear()
+            self._sort()
+
+    def _sort(self) -> None:
+        """Put the entries in the order of declaration."""
+        place = {scope: number for number, scope in enumerate(self._modules)}
+        entries = sorted(self._entries.items(), key=lambda item: place.get(self._scope(item[0]), len(place)))
+        self._entries = dict(entries)
+        self._by_scope.clear()
 
 
 Addition = tuple[Registry[Any, Any], object]

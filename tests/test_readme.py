@@ -7,7 +7,7 @@ from pathlib import Path
 
 from coordinator.cli.app import COMMANDS, app
 from coordinator.cli.render import JUDGED
-from coordinator.scenario.model import Scenario
+from coordinator.scenario.model import OPTIONS
 from tests.helpers.annex_support import needs_every_annex
 from tests.helpers.command_line import ROOT, Call, command, run_process
 
@@ -83,7 +83,7 @@ def test_every_term_that_is_printed_is_in_the_glossary(call: Call) -> None:
     few = "--topology star:3 --algorithm flood --json --faults"
     printed |= set(call(f"campaign {few} nodes=0..1 --trials 2").data["rows"][0])
     printed |= set(call(f"certify {few} 'nodes<=1'").data["levels"][0])
-    printed -= {*Scenario.model_fields, "claims", "path", "faults", "redundancy", "predicted"}
+    printed -= {*OPTIONS, "claims", "path", "faults", "redundancy", "predicted"}
     terms = {term.removesuffix("_bytes").replace("_", " ") for term in printed - {"transfer_bytes", "bytes"}}
     assert terms <= explained()
 

@@ -36,7 +36,14 @@ class Annex(NamedTuple):
 
 
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "clusters": ("coordinator manifest", "driver 'mpi'", "driver 'slurm'", "driver 'ssh'"),
+    "clusters": (
+        "coordinator manifest",
+        "driver 'mpi'",
+        "driver 'slurm'",
+        "driver 'ssh'",
+        "--host-file",
+        "--launcher",
+    ),
     "exports": (
         "coordinator export",
         "Campaign.export",

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from coordinator.campaigns.store import FinishedTrials
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
-from coordinator.features.liveness_options import LivenessOptions
+from coordinator.features.options import LivenessOptions
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.command import run_command
 from coordinator.scenario.model import Scenario

@@ -25,6 +25,7 @@ from coordinator.results.latency import completion_seconds
 from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.model import Scenario, knowledge_of
 from coordinator.scenario.named import require_named
+from coordinator.scenario.programs import ProgramOptions
 from emunode.algorithms.base import renew
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
@@ -135,8 +136,8 @@ def plan_trials(scenario: Scenario) -> Plan:
     """Return the plan of a scenario for trials; ScenarioError if trials cannot run it."""
     if scenario.clock == "timed" and scenario.driver != "memory":
         raise ScenarioError("driver", scenario.driver, "trials under the timed clock are computed: use --driver memory")
-    if scenario.program is not None:
-        raise ScenarioError("program", scenario.program, "trials do not start programs; use `coordinator run`")
+    if (program := ProgramOptions.of(scenario).program) is not None:
+        raise ScenarioError("program", program, "trials do not start programs; use `coordinator run`")
     return make_plan(scenario)
 
 

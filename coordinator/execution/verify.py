@@ -59,7 +59,7 @@ from coordinator.scenario.model import Scenario, costs_of
 from coordinator.scenario.networks import NETWORK, PREFIX
 from coordinator.scenario.plugins import FOLDER as PLUGINS
 from coordinator.scenario.plugins import altered_files
-from coordinator.scenario.programs import command_of, is_allowed
+from coordinator.scenario.programs import ProgramOptions, command_of, is_allowed
 from coordinator.scenario.schedule_text import readable_copies
 from coordinator.theory.batch.derived import derived_claims
 from emunode.algorithms.claims import Claim
@@ -129,7 +129,7 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
     whole = summary.get("verdict") != Verdict.UNDECIDED
     timetable = _timetable(plan, records, whole=whole) if scenario.clock == "timed" else None
     replayed = _replay(plan, records, timetable.inputs if timetable else None)
-    if replayed is None and plan.scenario.program is not None:
+    if replayed is None and ProgramOptions.of(plan.scenario).program is not None:
         verification.unchecked.append(
             f"journal.parquet: the hops of a program are not replayed unless it is named: {_program_flag(plan.scenario)}"
         )
@@ -228,12 +228,18 @@ def _check_hash(records: np.ndarray, summary: Mapping[str, Any]) -> Iterator[str
 
 
 def _program_flag(scenario: Scenario) -> str:
-    return f"--program {shlex.quote(command_of(scenario.program or ''))}"
+    return f"--program {shlex.quote(command_of(ProgramOptions.of(scenario).program or ''))}"
+
+
+def _is_foreseen(plan: Plan) -> bool:
+    """Return whether the nodes can be played here: by rules, or by a program that the user allows."""
+    program = ProgramOptions.of(plan.scenario).program
+    return not program or is_allowed(program)
 
 
 def _replay(plan: Plan, records: np.ndarray, inputs: PredictionInputs | None) -> Replay | None:
     """Return the differences between the journal and a replay in memory; None if the journal is too long."""
-    if len(records) > REPLAYED_ROWS or (plan.scenario.program and not is_allowed(plan.scenario.program)):
+    if len(records) > REPLAYED_ROWS or not _is_foreseen(plan):
         return None
     last = int(records["step"].max(initial=0))
     return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS, inputs=inputs)
@@ -271,7 +277,8 @@ def _results(path: Path, plan: Plan, verification: Verification, replayed: bool)
         return None
     results = ResultArray(array, plan.spec.numbers.type)
     if not replayed:
-        reason = "the run is too long to replay" if plan.scenario.program is None else "it comes from a program"
+        program = ProgramOptions.of(plan.scenario).program
+        reason = "the run is too long to replay" if program is None else "it comes from a program"
         verification.unchecked.append(f"results.npy: {reason}")
     elif results.hash != expected.hash:
         verification.findings.append("results.npy: differs from what the algorithm does")
@@ -280,8 +287,7 @@ def _results(path: Path, plan: Plan, verification: Verification, replayed: bool)
 
 def _timetable(plan: Plan, records: np.ndarray, *, whole: bool) -> Timetable:
     costs = costs_of(plan.scenario)
-    foreseen = plan.scenario.program is None or is_allowed(plan.scenario.program)
-    if plan.faults or plan.spec.has_control or (foreseen and not whole):
+    if plan.faults or plan.spec.has_control or (_is_foreseen(plan) and not whole):
         # Neither the time of a loss nor the missing packets follow from the journal alone.
         return completed(prediction(plan.algorithm, plan.faults, costs, plan.scenario.step_limit))
     return make_timetable([records.tobytes()], plan.spec.port_model, plan.topology.degree, costs, complete=True)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.features import journals
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
+from coordinator.features.options import AgreementOptions, ReliableOptions, RepairOptions
 from coordinator.features.timing import bound_on_packets, control_packet, longest_news
 from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
@@ -165,10 +166,10 @@ def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -
     if knowledge_of(scenario)[1] is None:
         reason = "nodes have to notice failures by themselves: add --fault-knowledge detect:K, such as detect:1"
         raise ScenarioError("on_failure", value, reason)
-    if scenario.reliable:
+    if ReliableOptions.of(scenario).reliable:
         reason = "over reliable links news have no bound on the steps they take; leave out --reliable"
         raise ScenarioError("on_failure", value, reason)
-    if scenario.repair is not None:
+    if RepairOptions.of(scenario).repair is not None:
         reason = "a collective is either repaired or run again; leave out --repair or --on-failure"
         raise ScenarioError("on_failure", value, reason)
     if scenario.algorithm == PROGRAM:
@@ -178,7 +179,8 @@ def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -
         raise ScenarioError("on_failure", value, reason)
     if topology.order >= AGAIN_TREE:
         raise ScenarioError("on_failure", value, f"the network has {topology.order} nodes; at most {AGAIN_TREE - 1}")
-    agreement = Agreement(scenario.agreement_steps or news_steps(topology), scenario.on_failure is OnFailure.SHRINK)
+    steps = AgreementOptions.of(scenario).agreement_steps or news_steps(topology)
+    agreement = Agreement(steps, scenario.on_failure is OnFailure.SHRINK)
     return agreement if scenario.clock == "steps" else _in_rounds(scenario, topology, spec, agreement)
 
 
@@ -199,7 +201,7 @@ def _in_rounds(scenario: Scenario, topology: Topology, spec: CollectiveSpec, agr
         packets.append(bound_on_packets(scenario, again))
     news, sign = longest_news(scenario, topology), control_packet(scenario)
     # Steps that the user gives are used as they are.
-    hidden = 0 if scenario.agreement_steps else (topology.connectivity or 1) - 1
+    hidden = 0 if AgreementOptions.of(scenario).agreement_steps else (topology.connectivity or 1) - 1
     return agreement._replace(
         # Under the timed clock a crash may cut the packet to one neighbour after another has received it, so each of at
         # most kappa - 1 faulty nodes can delay news by a round.

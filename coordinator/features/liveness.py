@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.features import journals
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun, last_data_step
-from coordinator.features.liveness_options import LivenessOptions
+from coordinator.features.options import LivenessOptions
 from coordinator.features.reliable import links_of, most_segments, round_trip
 from coordinator.features.repair import certain_service
 from coordinator.features.timing import control_packet, longest_packet

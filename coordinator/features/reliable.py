@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.features import journals
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun, last_data_step
+from coordinator.features.options import ReliableOptions
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.model import Scenario, costs_of
@@ -122,29 +123,30 @@ def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec)
     """Return the settings of the links of a scenario, None if the links are not reliable; ScenarioError if they
     contradict it.
     """
-    if not scenario.reliable:
+    options = ReliableOptions.of(scenario)
+    if not options.reliable:
         return None
     if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
         reason = "it leaves no port for acknowledgements; reliable links need all-port or one-port"
         raise ScenarioError("port_model", str(spec.port_model), reason)
     if spec.duplex is not Duplex.FULL:
         raise ScenarioError("duplex", str(spec.duplex), "acknowledgements need full-duplex links")
-    after = scenario.retransmit_after
+    after = options.retransmit_after
     if scenario.clock == "timed":
         return timed_links(scenario, topology, spec)
     if isinstance(after, str):
         raise ScenarioError("retransmit_after", after, "in lock-step a whole number of steps")
-    least = round_trip(spec, topology, scenario.window)
+    least = round_trip(spec, topology, options.window)
     if after is not None and after < 2:
         raise ScenarioError("retransmit_after", after, "an acknowledgement takes 2 steps")
-    return ReliableLinks(after or least, scenario.attempts, scenario.window, scenario.back_off)
+    return ReliableLinks(after or least, options.attempts, options.window, options.back_off)
 
 
 def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks:
     """Return the settings of reliable links, with times in nanoseconds; ScenarioError for a time-out that is too short."""
-    costs = costs_of(scenario)
+    costs, options = costs_of(scenario), ReliableOptions.of(scenario)
     data, answer = costs.nanoseconds(spec.message_bytes), control_packet(scenario)
-    after = scenario.retransmit_after
+    after = options.retransmit_after
     if isinstance(after, int):
         raise ScenarioError("retransmit_after", after, "under the timed clock a time such as 5ms")
     if after is not None:
@@ -157,9 +159,9 @@ def timed_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) ->
     else:
         # A whole message and its acknowledgement, each behind another packet of its kind on the same port; over one
         # port, behind the packets of all links.
-        ahead = 2 if spec.port_model is PortModel.ALL_PORT else 1 + topology.degree * scenario.window
+        ahead = 2 if spec.port_model is PortModel.ALL_PORT else 1 + topology.degree * options.window
         nanoseconds = ahead * (data + answer)
-    return ReliableLinks(max(1, nanoseconds), scenario.attempts, scenario.window, scenario.back_off)
+    return ReliableLinks(max(1, nanoseconds), options.attempts, options.window, options.back_off)
 
 
 # --- claims ------------------------------------------------------------------------------------------------------------

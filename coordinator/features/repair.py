@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.features import journals, reliable
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
-from coordinator.features.liveness_options import LivenessOptions
+from coordinator.features.options import LivenessOptions, RepairOptions
 from coordinator.scenario.durations import format_duration
 from coordinator.scenario.fault_syntax import read_time
 from coordinator.scenario.model import Scenario, knowledge_of
@@ -92,20 +92,21 @@ def repair_of(scenario: Scenario) -> Repair | None:
     """Return how a scenario is repaired, None if it is not; ScenarioError if the settings of repair contradict each
     other.
     """
-    after = scenario.repair_after
-    if scenario.repair is None:
+    options = RepairOptions.of(scenario)
+    after = options.repair_after
+    if options.repair is None:
         return None
     knowledge, detection = knowledge_of(scenario)
     # By default a node is as patient with a packet as with the signs of life of a neighbour.
-    repair = Repair(scenario.repair, after or (detection.after if detection else 1))
+    repair = Repair(options.repair, after or (detection.after if detection else 1))
     if isinstance(rule_of(CollectiveSpec("", scenario.collective, "", 0, repair=repair)), PlannedRule):
         repair = repair._replace(after=0)
         if knowledge is not FaultKnowledge.ALL:
-            reason = f"{scenario.repair} plans around faults that every node knows; use --fault-knowledge all"
+            reason = f"{options.repair} plans around faults that every node knows; use --fault-knowledge all"
             raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
         if after is not None:
             raise ScenarioError(
-                "repair_after", after, f"under {scenario.repair} no node waits for a packet; leave it out"
+                "repair_after", after, f"under {options.repair} no node waits for a packet; leave it out"
             )
         return repair
     heal_at = LivenessOptions.of(scenario).heal_at

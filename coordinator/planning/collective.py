@@ -5,7 +5,7 @@ from typing import Any
 from coordinator.features.registry import FEATURES
 from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, Scenario
 from coordinator.scenario.option import options_of
-from coordinator.scenario.programs import command_of
+from coordinator.scenario.programs import ProgramOptions, command_of
 from coordinator.scenario.traffic_patterns import targets_of
 from emunode.algorithms.registry import find_algorithm, with_blocks
 from emunode.errors import ScenarioError
@@ -41,7 +41,7 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         "message_bytes": _message_bytes(scenario, topology),
         "segments": 1 if scenario.segments == "auto" else scenario.segments,
         "packet_limit": scenario.packet_limit or 0,
-        "program": command_of(scenario.program or ""),
+        "program": command_of(ProgramOptions.of(scenario).program or ""),
         "link_capacity": capacity if isinstance(capacity, int) else CAPACITIES[capacity],
         "reliable": None,
         "repair": None,

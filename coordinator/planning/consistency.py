@@ -4,7 +4,7 @@ from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.option import options_of
 from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
-from coordinator.scenario.programs import command_of
+from coordinator.scenario.programs import ProgramOptions, command_of
 from emunode.annexes import PROGRAM
 from emunode.errors import ScenarioError
 from emunode.model import Duplex
@@ -83,10 +83,11 @@ def _require_driver_options(scenario: Scenario) -> None:
 
 def _require_program(scenario: Scenario) -> None:
     """Refuse a program where none can run."""
-    if scenario.program is None:
+    program = ProgramOptions.of(scenario).program
+    if program is None:
         return
     if scenario.algorithm != PROGRAM:
-        raise ScenarioError("program", command_of(scenario.program), f"it needs --algorithm {PROGRAM}")
+        raise ScenarioError("program", command_of(program), f"it needs --algorithm {PROGRAM}")
     if scenario.driver not in PROGRAM_DRIVERS:
         raise ScenarioError(
             "driver", scenario.driver, f"programs run on this machine only: use {' or '.join(PROGRAM_DRIVERS)}"

@@ -23,7 +23,7 @@ from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, costs_of, knowledge_of
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.plugins import require_loaded
-from coordinator.scenario.programs import with_digest
+from coordinator.scenario.programs import ProgramOptions, with_digest
 from coordinator.scenario.traffic_patterns import described, is_file
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
@@ -112,8 +112,8 @@ def make_plan(
     """
     # Before anything is looked up by name: planning never executes a plug-in that is not loaded.
     scenario = scenario.model_copy(update={"plugin": require_loaded(scenario.plugin)})
-    if scenario.program is not None:
-        scenario = scenario.model_copy(update={"program": with_digest(scenario.program)})
+    if (program := ProgramOptions.of(scenario).program) is not None:
+        scenario = scenario.model_copy(update={"program": with_digest(program)})
     topology = network_of(scenario)
     require_size(topology)
     require_used(scenario)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from math import isclose
 
 from coordinator.features.base import Metric, ResolvedRun
+from coordinator.features.options import LatenessOptions
 from coordinator.history.lateness import LatenessReport
 from coordinator.history.timetable import PredictionInputs, Timetable
 from coordinator.planning.claims import KeptClaims, run_claims
@@ -155,7 +156,7 @@ def roots_of(plan: Plan) -> list[tuple[Rank, str]]:
 
 def timed_claims(plan: Plan, metrics: Mapping[str, Metric], timetable: Timetable) -> list[Claim]:
     """Return the claims about a run under the timed clock; `metrics` has its virtual time in lock-step."""
-    lockstep, steps = metrics["virtual_seconds"], metrics["steps"]
+    lockstep, steps, limits = metrics["virtual_seconds"], metrics["steps"], LatenessOptions.of(plan.scenario)
     assert isinstance(lockstep, float)
     assert isinstance(steps, int)
     # Each step's virtual time is rounded to whole nanoseconds, in either direction.
@@ -166,8 +167,8 @@ def timed_claims(plan: Plan, metrics: Mapping[str, Metric], timetable: Timetable
     return [
         *([bound] if timetable.inputs is None else _claims_with_faults(plan, timetable.inputs, rounding)),
         Claim("early_hops", 0, "==", "the timed clock: nothing happens before its time"),
-        Claim("lateness_ratio", plan.scenario.lateness_limit, "<=", "the scenario: lateness_limit"),
-        Claim("worst_lateness_packets", plan.scenario.worst_lateness_limit, "<=", "the scenario: worst_lateness_limit"),
+        Claim("lateness_ratio", limits.lateness_limit, "<=", "the scenario: lateness_limit"),
+        Claim("worst_lateness_packets", limits.worst_lateness_limit, "<=", "the scenario: worst_lateness_limit"),
     ]
 
 
@@ -217,19 +218,20 @@ def why_invalid(plan: Plan, lateness: LatenessReport, metrics: Mapping[str, Metr
     """Return why the times of a timed run are invalid, or None: the run, or a single packet, was too late."""
     if lateness.unexpected:
         return lateness.unexpected
-    scenario, late, worst = plan.scenario, metrics["lateness_ratio"], metrics["worst_lateness_packets"]
+    limits = LatenessOptions.of(plan.scenario)
+    late, worst = metrics["lateness_ratio"], metrics["worst_lateness_packets"]
     assert isinstance(late, float)
     assert isinstance(worst, float)
     reasons = []
-    if late > scenario.lateness_limit:
+    if late > limits.lateness_limit:
         reasons.append(
             # Named with the limit, so that the message tells how far off the machine was.
-            f"the machine was late by {late:.1%} of the intended time, allowed are {scenario.lateness_limit:.1%}"
+            f"the machine was late by {late:.1%} of the intended time, allowed are {limits.lateness_limit:.1%}"
         )
-    if worst > scenario.worst_lateness_limit:
+    if worst > limits.worst_lateness_limit:
         reasons.append(
             f"one packet was late by {worst:.1f} times the duration of the longest packet, "
-            f"allowed are {scenario.worst_lateness_limit:g}"
+            f"allowed are {limits.worst_lateness_limit:g}"
         )
     if not reasons:
         return None

@@ -6,7 +6,7 @@ fields of a record as they follow from the fields of a scenario.
 
 import re
 from collections.abc import Iterator
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -33,6 +33,12 @@ class AddedOptions(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    before: ClassVar[str | None] = None
+    """The option of `Scenario` that these precede in files and help; None if they come last.
+
+    Files of 0.3.0 have those with a place, so that files keep their switches even if they are off.
+    """
 
     @classmethod
     def of(cls, scenario: BaseModel) -> Self:
@@ -76,8 +82,13 @@ ADDED: Final = Registry[str, type[AddedOptions]](
 """The records of options by name. A built-in feature declares its record in `MODULES`, so that every command knows it."""
 
 MODULES: Final[tuple[tuple[str, str], ...]] = (
+    ("AgreementOptions", "coordinator.features.options"),
+    ("ReliableOptions", "coordinator.features.options"),
+    ("RepairOptions", "coordinator.features.options"),
+    ("LatenessOptions", "coordinator.features.options"),
+    ("ProgramOptions", "coordinator.scenario.programs"),
     *merged("options").items(),
-    ("LivenessOptions", "coordinator.features.liveness_options"),
+    ("LivenessOptions", "coordinator.features.options"),
 )
 """The name and the module of each record of a built-in feature."""
 ADDED.declare(MODULES)

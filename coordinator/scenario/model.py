@@ -5,8 +5,7 @@ value and the allowed values.
 """
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from numbers import Integral
@@ -30,18 +29,8 @@ from coordinator.history.stored.reading import read_toml
 from coordinator.scenario.added_options import ADDED, TAKEN, AddedOptions
 from coordinator.scenario.drivers import DRIVERS, driver_name
 from coordinator.scenario.durations import format_duration, parse_duration
-from coordinator.scenario.option import PLUGIN, Form, Needs, Option, OptionGroup, ScenarioOption, options_of
-from coordinator.scenario.reach import (
-    BY_DIGEST,
-    DATA,
-    DRIVER,
-    MACHINES,
-    NETWORK_FILE,
-    PERMUTATION_FILE,
-    PLACEMENT_FILE,
-    PROGRAM,
-    SCHEDULE_FILE,
-)
+from coordinator.scenario.option import PLUGIN, Form, Option, OptionGroup, ScenarioOption, options_of
+from coordinator.scenario.reach import BY_DIGEST, DATA, DRIVER, NETWORK_FILE, PERMUTATION_FILE, PLACEMENT_FILE
 from emunode.errors import ScenarioError, did_you_mean
 from emunode.model import Collective, Detection, Duplex, FaultKnowledge, PortModel
 from emunode.timed.cost_model import NANO, LinearCostModel
@@ -79,29 +68,14 @@ def _netns(value: object) -> object:
     return {"true": "always", "false": "never"}.get(text, text)
 
 
-def _steps(value: object) -> int:
+def step_count(value: object) -> int:
     """Return a whole number of steps. Raises ValueError."""
     if re.fullmatch("[1-9][0-9]{0,6}", str(value).strip()) and int(str(value)) <= MOST_TIME_OUT:
         return int(str(value))
     raise ValueError(f"a whole number of steps from 1 to {MOST_TIME_OUT}")
 
 
-def _time_out(value: object) -> int | str:
-    """Return a whole number of steps, or a time in the form of `format_duration`. Raises ValueError."""
-    try:
-        seconds = parse_duration(value)
-    except ValueError:
-        seconds = 0.0
-    if seconds:
-        return format_duration(seconds)
-    try:
-        return _steps(value)
-    except ValueError as error:
-        raise ValueError(f"{error}, or under the timed clock a time such as 5ms") from None
-
-
-StepCount = Annotated[int, BeforeValidator(_steps)]
-RetransmitAfter = Annotated[int | str, BeforeValidator(_time_out), Form("STEPS|TIME", "int | str")]
+StepCount = Annotated[int, BeforeValidator(step_count)]
 DETECT_FORM = "detect:K[:doubling]"
 DETECT = re.compile("detect:([1-9][0-9]{0,5})(:doubling)?", re.ASCII)
 
@@ -151,6 +125,8 @@ OptionalSeconds = Annotated[
     DURATION_FORM,
 ]
 Whole = Annotated[int, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(_number)]
+LowerText = Annotated[str, BeforeValidator(_lower)]
 # Labels of some networks begin with a minus.
 Label = Annotated[str, BeforeValidator(_label), Form("TEXT", "str | int", may_begin_with_hyphen=True)]
 Count = Annotated[Whole, Field(ge=1, lt=2**31)]
@@ -163,25 +139,8 @@ DEFAULT_BYTES = 64
 DEFAULT_VECTOR_BYTES = 2**16
 """The largest default size of a vector, unless there are more ranks."""
 MOST_REDUNDANCY = 1024
-MOST_ATTEMPTS = 1000
-MOST_WINDOW = 1024
 MOST_TIME_OUT = 1_000_000
 """Steps of the longest time-out of a reliable link, and of the longest wait before a repair."""
-
-ON_RELIABLE_LINKS = Needs("reliable", "only reliable links have it; add --reliable")
-IN_REPAIR = Needs("repair", "only repair has it; add --repair")
-IN_AGREEMENT = Needs("on_failure", f"nodes agree only with --on-failure {OnFailure.AGREE} or {OnFailure.SHRINK}")
-
-
-def _command(value: str) -> str:
-    """Refuse a text that is no command line."""
-    try:
-        words = shlex.split(value)
-    except ValueError as error:
-        raise ValueError(f"it is not a command line: {error}") from None
-    if not words:
-        raise ValueError("expected a command, such as 'srun --partition=p'")
-    return value
 
 
 class Scenario(BaseModel):
@@ -276,14 +235,6 @@ class Scenario(BaseModel):
         "pause",
         description="how a container hangs: paused by its engine, or disconnected from the network (docker driver)",
     )
-    host_file: Annotated[str | None, Option(OptionGroup.PROCESSES, reach=MACHINES)] = Field(
-        None, description="file with the machines of the hosts, each with slots=N for N hosts (ssh, mpi)"
-    )
-    launcher: Annotated[
-        Annotated[str, AfterValidator(_command)] | None, Option(OptionGroup.PROCESSES, reach=PROGRAM)
-    ] = Field(
-        None, description="command that starts hosts, with arguments, such as 'srun --partition=p' (ssh, mpi, slurm)"
-    )
     clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower), Option(OptionGroup.CLOCK, reach=DATA)] = Field(
         "steps", description="steps: lock-step; timed: nodes run independently, packets take real time"
     )
@@ -292,15 +243,6 @@ class Scenario(BaseModel):
     )
     per_byte: Annotated[Seconds, Option(OptionGroup.CLOCK, reach=DATA)] = Field(
         1e-6, description="time per byte, such as 1us"
-    )
-    lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK, reach=DATA)] = Field(
-        0.05, gt=0, le=1, description="most lateness of a valid timed run, as a share of its time"
-    )
-    worst_lateness_limit: Annotated[float, BeforeValidator(_number), Option(OptionGroup.CLOCK, reach=DATA)] = Field(
-        5.0,
-        gt=0,
-        le=1e9,
-        description="how late any packet of a timed run may be, in durations of its longest packet",
     )
     packet_limit: Annotated[Count | None, Option(OptionGroup.MESSAGES, reach=DATA)] = Field(
         None, description="most bytes that one start-up covers; default: no limit"
@@ -329,54 +271,7 @@ class Scenario(BaseModel):
         description="when nodes suspect a failure: continue; agree on what has failed; shrink: agree, and run the "
         "collective again on what is left (needs --fault-knowledge detect:K)",
     )
-    agreement_steps: Annotated[Count | None, Option(OptionGroup.FAULTS, IN_AGREEMENT, reach=DATA)] = Field(
-        None,
-        description="steps from a suspicion to the decision on it; default: the largest diameter that fewer failed nodes "
-        "than the connectivity leave, or a bound on it",
-    )
-    reliable: Annotated[bool, Option(OptionGroup.LINKS, reach=DATA)] = Field(
-        False, description="reliable links: every segment is acknowledged on every link, and sent again until it is"
-    )
-    retransmit_after: Annotated[RetransmitAfter | None, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = (
-        Field(
-            None,
-            description="steps, or under the timed clock a time such as 5ms, after which a reliable link sends a segment "
-            "again; default: as long as its acknowledgement takes",
-        )
-    )
-    attempts: Annotated[Whole, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = Field(
-        20, ge=1, le=MOST_ATTEMPTS, description="how often a reliable link sends a segment at most"
-    )
-    window: Annotated[Whole, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = Field(
-        1, ge=1, le=MOST_WINDOW, description="unacknowledged segments of a reliable link at most; 1 is stop and wait"
-    )
-    back_off: Annotated[bool, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = Field(
-        False, description="reliable links: double the time-out of a segment with every attempt"
-    )
-    repair: Annotated[Annotated[str, BeforeValidator(_lower)] | None, Option(OptionGroup.REPAIR, reach=DATA)] = Field(
-        None,
-        max_length=128,
-        description="rule for nodes to get what faults keep from them in a broadcast: next-port, switch-tree, "
-        "spanning-tree, re-root or edges",
-    )
-    repair_after: Annotated[StepCount | None, Option(OptionGroup.REPAIR, IN_REPAIR, reach=DATA)] = Field(
-        None,
-        description="steps, or times the longest step under the timed clock, by which a packet is overdue before it is "
-        "asked for; default: K of detect:K, or 1",
-    )
     plugin: Annotated[tuple[str, ...], Option(OptionGroup.CODE, reach=BY_DIGEST)] = Field((), description=PLUGIN)
-    program: Annotated[str | None, Option(OptionGroup.CODE, reach=BY_DIGEST)] = Field(
-        None, max_length=4096, description="command of the program that plays each node, for --algorithm program"
-    )
-    program_deadline: Annotated[Seconds, Option(OptionGroup.CODE, reach=DATA)] = Field(
-        5.0, gt=0, le=60, description="how long a program may take for an answer"
-    )
-    schedule: Annotated[str | None, Option(OptionGroup.CODE, reach=SCHEDULE_FILE)] = Field(
-        None,
-        max_length=2**25,
-        description="schedule file (MSCCL, TE-CCL, ForestColl, Chakra, GOAL) that says collective and algorithm; without "
-        "--topology on the links that it uses",
-    )
     seed: Annotated[Whole, Option(OptionGroup.REPETITION, reach=DATA)] = Field(
         0, ge=0, lt=2**63, description="seed of payloads and of every random choice"
     )
@@ -410,10 +305,20 @@ def scenario_model() -> type[Scenario]:
 def _model_with(added: tuple[type[AddedOptions], ...]) -> type[Scenario]:
     if not added:
         return Scenario
-    # The fields of the last base come first in files and help.
-    bases: Any = (*reversed(added), Scenario)
+    bases: Any = (*added, Scenario)
     model: type[Scenario] = create_model(Scenario.__name__, __base__=bases, __doc__=Scenario.__doc__)
+    # What pydantic makes of the model it makes later, in this order.
+    model.__pydantic_fields__ = {name: model.model_fields[name] for name in _in_order(added)}
     return model
+
+
+def _in_order(added: Iterable[type[AddedOptions]]) -> list[str]:
+    """Return the names of all options in the order of files and help."""
+    order = list(Scenario.model_fields)
+    for record in added:
+        place = order.index(record.before) if record.before in order else len(order)
+        order[place:place] = record.model_fields
+    return order
 
 
 class _Options(Mapping[str, ScenarioOption]):
@@ -512,7 +417,8 @@ def dump_scenario(scenario: Scenario) -> str:
 
 
 def plain_values(scenario: Scenario) -> dict[str, Any]:
-    """Return every field that has a value, as the plain values of a scenario file; added switches only if they are on."""
+    """Return every field that has a value, as the plain values of a scenario file; later switches only if they are on."""
     values = scenario.model_dump(mode="json", exclude_none=True)
     # Files of runs without a feature stay as they are when the feature gets a switch.
-    return {name: value for name, value in values.items() if value is not False or name in Scenario.model_fields}
+    later = {name for record in ADDED.values() if record.before is None for name in record.model_fields}
+    return {name: value for name, value in values.items() if value is not False or name not in later}

@@ -9,16 +9,37 @@ import shlex
 from hashlib import sha256
 from pathlib import Path
 from shutil import which
-from typing import Final
+from typing import Annotated, Final
 
+from pydantic import Field
+
+from coordinator.scenario.added_options import AddedOptions
+from coordinator.scenario.model import Seconds
+from coordinator.scenario.option import Option, OptionGroup
+from coordinator.scenario.reach import BY_DIGEST, DATA
 from emunode.errors import ScenarioError
 from emunode.programs import ALLOWED, command_text
+from emunode.registry import register
 
 DIGEST: Final = "@sha256:"
 MAX_FILE_BYTES: Final = 2**28
 MAX_WORDS: Final = 64
 DRIVERS: Final = ("memory", "local")
 """The drivers whose hosts can start a program of this machine."""
+
+
+@register
+class ProgramOptions(AddedOptions):
+    """Options of programs that play the nodes."""
+
+    before = "seed"
+
+    program: Annotated[str | None, Option(OptionGroup.CODE, reach=BY_DIGEST)] = Field(
+        None, max_length=4096, description="command of the program that plays each node, for --algorithm program"
+    )
+    program_deadline: Annotated[Seconds, Option(OptionGroup.CODE, reach=DATA)] = Field(
+        5.0, gt=0, le=60, description="how long a program may take for an answer"
+    )
 
 
 def allow_program(text: str, folder: Path | None = None) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from coordinator.planning.placements.base import PLACEMENTS
-from coordinator.scenario.schedule_text import is_text
 from coordinator.scenario.traffic_patterns import is_file
 from emunode.topologies.table import TableTopology
 
@@ -46,11 +45,8 @@ ELSEWHERE: Final = "it reads a file outside the folder of that file"
 DATA: Final = Reach("")
 """The values only describe a run."""
 DRIVER: Final = Reach("it starts other programs or reaches other machines", lambda text: text not in HARMLESS_DRIVERS)
-PROGRAM: Final = Reach("it starts programs", lambda _: True)
-MACHINES: Final = Reach("it names machines that receive the token of the run", lambda _: True)
 BY_DIGEST: Final = Reach("it is executed", by_digest=True)
 NETWORK_FILE: Final = Reach(ELSEWHERE, path=_network)
 PLACEMENT_FILE: Final = Reach(ELSEWHERE, path=_placement)
 PERMUTATION_FILE: Final = Reach(ELSEWHERE, path=lambda text: text if is_file(text) else None)
-SCHEDULE_FILE: Final = Reach(ELSEWHERE, path=lambda text: None if is_text(text) else text)
 DATA_FILE: Final = Reach(ELSEWHERE, path=lambda text: None if text.startswith("array:") else text)

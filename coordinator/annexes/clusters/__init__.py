@@ -24,6 +24,7 @@ def register() -> Annex:
             ),
         },
         groups={"manifest": "Print a file that a cluster starts a run from."},
+        options={"ClusterOptions": "coordinator.annexes.clusters.options"},
         drivers={
             "ssh": {"launcher": "coordinator.annexes.clusters.ssh", "options": ("host_file", "launcher"), **WAITING},
             "mpi": {"launcher": "coordinator.annexes.clusters.mpi", "options": ("host_file", "launcher"), **WAITING},

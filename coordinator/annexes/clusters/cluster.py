@@ -25,6 +25,7 @@ from typing import Final, NamedTuple, TextIO
 
 import trio
 
+from coordinator.annexes.clusters.options import ClusterOptions
 from coordinator.history.stored.left_behind import Record
 from coordinator.history.stored.reading import read_text
 from coordinator.networks.launchers.base import Launch, ProcessState
@@ -82,9 +83,10 @@ class ClusterLaunch(Launch):
         self._plan = plan
         self._allow_plugins = bool(plan.scenario.plugin)
         self.join_seconds = plan.join_seconds or DRIVERS[plan.scenario.driver].join_seconds
-        self.launcher = shlex.split(plan.scenario.launcher) if plan.scenario.launcher else [self.program]
+        options = ClusterOptions.of(plan.scenario)
+        self.launcher = shlex.split(options.launcher) if options.launcher else [self.program]
         """The command of the launcher, with further arguments of the user."""
-        self.nodes = read_host_file(plan.scenario.host_file) if plan.scenario.host_file else ()
+        self.nodes = read_host_file(options.host_file) if options.host_file else ()
         """The machines of the host file; empty: the launcher chooses."""
         self.job = os.environ.get("SLURM_JOB_ID", "")
         """The job of Slurm that hosts run in; empty outside Slurm."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final, TextIO
 
 from coordinator.annexes.clusters.cluster import ClusterLaunch, Starter
+from coordinator.annexes.clusters.options import ClusterOptions
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError, ScenarioError
 
@@ -47,6 +48,6 @@ class SshLaunch(ClusterLaunch):
 
 def launch(plan: Plan, log: TextIO) -> SshLaunch:
     """Return the launcher of the driver ssh; ScenarioError without a host file."""
-    if plan.scenario.host_file is None:
+    if ClusterOptions.of(plan.scenario).host_file is None:
         raise ScenarioError("host_file", None, "the driver ssh needs --host-file FILE, with a machine on each line")
     return SshLaunch(plan, log)

@@ -14,6 +14,7 @@ from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import Scenario
+from coordinator.scenario.programs import ProgramOptions
 from emunode.errors import ScenarioError
 from emunode.host.placement import Placement
 
@@ -38,8 +39,8 @@ def every_order(
     order = plan.topology.order
     if order > MOST_NODES:
         raise ScenarioError("topology", plan.topology.name, f"every order is run of at most {MOST_NODES} nodes")
-    if plan.scenario.program is not None:
-        raise ScenarioError("program", plan.scenario.program, "every order is run of rules only")
+    if (program := ProgramOptions.of(plan.scenario).program) is not None:
+        raise ScenarioError("program", program, "every order is run of rules only")
     if executions < 1:
         raise ScenarioError("executions", executions, "at least 1")
     variables = PluginVariables()

@@ -28,6 +28,7 @@ def register() -> Annex:
             "CollectiveSchedule": "coordinator.annexes.schedules.api:CollectiveSchedule",
             "schedule": "coordinator.annexes.schedules.api:schedule",
         },
+        options={"ScheduleOptions": "coordinator.annexes.schedules.options"},
         calls={
             "--schedule": "coordinator.annexes.schedules.scenario_values:with_schedule_file",
             "judge schedule files": "coordinator.annexes.schedules.check_command:check_files",

@@ -14,6 +14,7 @@ import trio
 from coordinator.networks.launchers.base import Launch, ProcessState
 from coordinator.planning.plan import Plan
 from coordinator.scenario.drivers import DRIVERS
+from coordinator.scenario.programs import ProgramOptions
 from emunode.algorithms.base import Need
 from emunode.errors import RunError
 from emunode.model import CollectiveSpec
@@ -168,7 +169,7 @@ def _file_in_memory(content: bytes) -> int:
 
 def launch(plan: Plan, log: TextIO) -> LocalLaunch:
     """Return the launcher of the local driver."""
-    foreign = bool(plan.scenario.plugin or plan.scenario.program)
+    foreign = bool(plan.scenario.plugin or ProgramOptions.of(plan.scenario).program)
     # The parent of the hosts has no plug-ins: each host loads them itself. Otherwise the parent prepares the job: that
     # saves each host 23 ms of its start, mostly imports.
     shared = Need.TABLE in plan.algorithm.needs and not foreign

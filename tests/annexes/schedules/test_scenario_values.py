@@ -8,6 +8,7 @@ import pytest
 
 from coordinator.annexes.schedules.base import RefusedScheduleError, WrongScheduleError
 from coordinator.annexes.schedules.formats.msccl import msccl_file
+from coordinator.annexes.schedules.options import ScheduleOptions
 from coordinator.scenario.schedule_text import with_schedule
 from coordinator.theory.dependence.losses import losses
 from coordinator.theory.dependence.outages import outages_of
@@ -53,13 +54,13 @@ def test_a_run_is_what_the_file_says(path: Path) -> None:
     crossings = msccl_file(path.read_bytes()).execution(None).crossings
     crossed = sorted((each.step, each.sender, each.receiver) for each in crossings for _ in each.values)
     assert [row[:3] for row in rows] == crossed
-    assert rows == [tuple(hop) for hop in parse_given(str(case.scenario.schedule)).hops]
+    assert rows == [tuple(hop) for hop in parse_given(str(ScheduleOptions.of(case.scenario).schedule)).hops]
 
 
 @pytest.mark.parametrize("name", ["allgather-ring-4", "allgather-ring-4-two-channels", "broadcast-binomial-8"])
 def test_links_that_carry_nothing_cost_what_depends_on_them(name: str) -> None:
     case = case_of(FOLDER / f"{name}.xml")
-    hops = parse_given(str(case.scenario.schedule)).hops
+    hops = parse_given(str(ScheduleOptions.of(case.scenario).schedule)).hops
     for sender, receiver in sorted({(hop.sender, hop.receiver) for hop in hops}):
         faulty = case.but(f"down:{sender}>{receiver}@1")
         missed = faulty.summary["expected_deliveries"] - faulty.summary["intact_deliveries"]
@@ -101,7 +102,7 @@ def test_capacity_stretches_a_schedule() -> None:
     assert (case_of(path).summary["steps"], one.summary["steps"]) == (3, 6)
     assert one.summary["max_link_segments_per_step"] == 1
     # The text holds the steps, so a lower capacity needs the file.
-    text = case_of(path).scenario.schedule
+    text = ScheduleOptions.of(case_of(path).scenario).schedule
     with pytest.raises(ScenarioError, match="read for links that carry 2 chunks in a step"):
         _ = one.but(schedule=text).plan
 

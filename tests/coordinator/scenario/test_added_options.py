@@ -1,5 +1,7 @@
 """Options of a plug-in: stated in its file, known to flags, keys, help, the Python API and hosts, and gone with it."""
 
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ from coordinator.cli.invoke import WITH_OPTIONS
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.added_options import ADDED, MODULES, TAKEN, AddedOptions
 from coordinator.scenario.command import run_command
-from coordinator.scenario.model import OPTIONS, Scenario, make_scenario, scenario_model
+from coordinator.scenario.model import OPTIONS, Scenario, make_scenario, plain_values, scenario_model
 from coordinator.scenario.option import Option
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import RegistrationError, ScenarioError
@@ -86,10 +88,33 @@ def test_the_python_api_takes_added_options() -> None:
 
 def test_added_options_are_written_behind_all_others() -> None:
     before = list(OPTIONS)
-    assert before[: len(Scenario.model_fields)] == list(Scenario.model_fields)
+    assert [name for name in before if name in Scenario.model_fields] == list(Scenario.model_fields)
     scenario = loaded(end="low", end_pause="2ms", reliable=True)
     assert list(type(scenario).model_fields) == list(OPTIONS) == [*before, "end", "end_budget", "end_pause"]
     assert "--end low --end-pause 2ms" in run_command(scenario)
+
+
+def test_options_with_a_place_stand_before_the_option_they_name() -> None:
+    class Early(AddedOptions):
+        before = "seed"
+        early: Annotated[bool, Option("Numbers")] = Field(False, description="a switch")
+        earlier: NUMBER = Field(1, description="a number")
+
+    values = fields("hypercube:3 broadcast sbt")
+    register(Early)
+    try:
+        written = plain_values(make_scenario(values))
+        assert [*written][[*written].index("early") :][:3] == ["early", "earlier", "seed"]
+    finally:
+        ADDED.remove(Early)
+
+
+def test_records_are_in_the_order_of_their_declaration() -> None:
+    assert list(ADDED)[: len(MODULES)] == [name for name, _ in MODULES]
+    # However a process begins: here with a module that registers one of them.
+    code = "import coordinator.scenario.programs; from coordinator.scenario.added_options import ADDED; print(*ADDED)"
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == list(ADDED)
 
 
 def test_only_options_for_hosts_with_a_value_are_sent() -> None:

@@ -18,7 +18,7 @@ from emunode.net.records import decode_record, encode_record
 from emunode.topologies.registry import parse_topology
 from reference_pages.option_types import option_types
 
-NEEDS = Needs("reliable", "only reliable links have patience")
+NEEDS = Needs("relabel", "only nodes that are called by ranks have patience")
 
 
 class PatientScenario(Scenario):
@@ -78,8 +78,8 @@ def test_a_new_field_is_a_typed_keyword_argument() -> None:
 
 def test_a_new_field_is_refused_without_the_option_that_it_needs() -> None:
     consistency.require_used(patient(patience=3))
-    consistency.require_used(patient(patience=4, reliable=True))
-    with pytest.raises(ScenarioError, match="invalid patience 4: only reliable links have patience"):
+    consistency.require_used(patient(patience=4, relabel=True))
+    with pytest.raises(ScenarioError, match="invalid patience 4: only nodes that are called by ranks have patience"):
         consistency.require_used(patient(patience=4))
 
 
