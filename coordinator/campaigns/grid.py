@@ -1,6 +1,6 @@
 """The grid of a campaign: variants of a scenario, fault sets as points, and the draws of each pair.
 
-The grid and the finished trials decide everything. So a campaign that was killed resumes where it stopped.
+The grid and the finished trials determine which trials are left. So a campaign that was killed resumes where it stopped.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ MOST_SAMPLED = 1_000_000
 MOST_VALUES = 10_000
 """Most values of one varied field, and most combinations of values."""
 UNCOUNTED: Final = ("worst_lateness_limit", "network_sha256", *AS_DECLARED, "netns", "plugin", "program_deadline")
-"""Options that no trial depends on, and plug-ins, which count by their digests."""
+"""Options that the fingerprint leaves out: no trial depends on them, and plug-ins enter it by their digests."""
 CHUNK = 50
 """Draws between two checks of the precision."""
 
@@ -98,10 +98,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Grid:
-    """The variants, the points, and the number of trials per pair.
+    """The variants, the points, and the number of trials per pair of a point and a variant.
 
-    Each pair has at most `trials`. With a `precision`, a point stops once the confidence interval of guaranteed delivery
-    is narrower than +/- `precision` for all variants. All variants of a point have the same draws.
+    Methods take both as indices. Each pair has at most `trials`. With a `precision`, a point stops once the confidence
+    interval of guaranteed delivery is narrower than +/- `precision` for all variants. All variants of a point have the
+    same draws.
     """
 
     base: Mapping[str, object]
@@ -373,7 +374,7 @@ class Grid:
         key = point, variant
         if key not in self._point_engines:
             plan = self.variants[variant].plan
-            # Bound here: the seed of a draw depends on nothing but its number.
+            # Point and variant are bound here: within them the seed depends on the number of the draw alone.
             seed_of = partial(self._seed_of, point, variant)
             self._point_engines[key] = PointEngine(
                 self.batch_engine(variant), plan, self.draws(point, variant), self.places[variant], seed_of
@@ -405,8 +406,8 @@ class Grid:
             for point, target in enumerate(targets):
                 finished = done.get((point, variant), {})
                 exact = self.exact(point, variant)
-                wanted = again.get((point, variant), ()) if exact else self.numbers(point, variant)[:target]
-                for number in wanted:
+                to_run = again.get((point, variant), ()) if exact else self.numbers(point, variant)[:target]
+                for number in to_run:
                     if number not in finished:
                         key = Key(point, variant, number)
                         yield key, self.trial(key)
@@ -423,15 +424,15 @@ class Grid:
             for variant in range(len(self.variants))
             if not self.whole(point, variant) and not self.exact(point, variant)
         ]
-        # An exact point runs all its sets, whatever the precision.
+        # Variants with every set drawn, or run by the batch engine, ignore the precision.
         if self.precision is None or not open_ended:
             return self.trials
         finished = [(done.get((point, variant), {}), self.numbers(point, variant)) for variant in open_ended]
         # The precision is checked at multiples of CHUNK only, so that a resumed campaign stops at the same draw.
         # Draws finish in any order in a pool, so only the part without a gap decides.
-        checked = min(_without_gap(order, numbers) for numbers, order in finished) // CHUNK * CHUNK
+        checked = min(_without_gap(numbers, served) for served, numbers in finished) // CHUNK * CHUNK
         narrow = checked and all(
-            half_width(numbers[number] for number in order[:checked]) <= self.precision for numbers, order in finished
+            half_width(served[number] for number in numbers[:checked]) <= self.precision for served, numbers in finished
         )
         return checked if narrow else min(self.trials, checked + CHUNK)
 

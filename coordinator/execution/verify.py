@@ -116,7 +116,7 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
     takes too long to check, and OSError if one cannot be read.
     """
     verification.findings += [f"{name}: it is a symbolic link" for name in links_in(path)]
-    # First, for the version: another one may write other files.
+    # The summary first: it names the version, and another version may have written other files.
     summary = read_file(path / "summary.json", lambda file: read_summary(file.parent))
     scenario = read_scenario(path, verification)
     verification.findings += altered_files(scenario.plugin, path)
@@ -125,7 +125,7 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
         raise UnreadableError(reason)
     records = read_journal(path / "journal.parquet", plan)
     verification.findings += _check_hash(records, summary)
-    # A run that was cut short may lack packets; the timetable has them nevertheless.
+    # A run that was cut short may lack packets, so its timetable is predicted, not read from the journal.
     whole = summary.get("verdict") != Verdict.UNDECIDED
     timetable = _timetable(plan, records, whole=whole) if scenario.clock == "timed" else None
     replayed = _replay(plan, records, timetable.inputs if timetable else None)
@@ -180,10 +180,11 @@ def _verify(path: Path, verification: Verification) -> None:
     run = recompute(path, verification)
     plan, replayed, conclusion = run.plan, run.replayed, run.conclusion
     compare_with_origin(path, plan, run.summary, verification)
-    strange = 0 if replayed is None else replayed.surplus if run.cut_short else replayed.differences
-    if strange:
+    # Of a run that was cut short, missing hops are no finding.
+    wrong_hops = 0 if replayed is None else replayed.surplus if run.cut_short else replayed.differences
+    if wrong_hops:
         verification.findings.append(
-            f"journal.parquet: {strange} hops differ from what the algorithm does{_first_in(replayed, plan)}"
+            f"journal.parquet: {wrong_hops} hops differ from what the algorithm does{_first_in(replayed, plan)}"
         )
     _check_tables(path, run, verification)
     faults = read_file(path / "faults.json", READ_PLAIN)
@@ -355,18 +356,18 @@ def _check_summary(run: Recomputed, verification: Verification) -> None:
         "without_effect": faults_without_effect(conclusion.plan), **conclusion.stated(),
         **_host_traffic(run, verification),
     }  # fmt: skip
-    if "reason" not in summary and summary.get("cut_off") != expected["cut_off"]:
+    if is_of_0_3_0(summary) and summary.get("cut_off") != expected["cut_off"]:
         verification.unchecked.append("summary.json: its version names other causes in cut_off")
         del expected["cut_off"]
     verification.unchecked += unknown_keys("summary.json", summary, {*Summary.__match_args__, *expected})
-    if "reason" not in summary and summary.get("dropped_claims") != expected.get("dropped_claims"):
+    if is_of_0_3_0(summary) and summary.get("dropped_claims") != expected.get("dropped_claims"):
         # Wordings and lower bounds have changed; a claim that is dropped decides nothing.
         verification.unchecked.append("summary.json: its version drops other claims")
         expected.pop("dropped_claims", None)
     for name, value in expected.items():
         if name not in summary and name in RUN_METRICS:
             continue  # the program that ran it had not registered that metric
-        if name not in summary and name in ADDED and "reason" not in summary:
+        if name not in summary and name in ADDED and is_of_0_3_0(summary):
             verification.unchecked.append(f"summary.json: its version does not measure {name}")
         elif name not in summary:
             verification.findings.append(f"summary.json: {name} is missing")
@@ -392,10 +393,15 @@ def _host_traffic(run: Recomputed, verification: Verification) -> Mapping[str, i
     return host_traffic(plan.topology, placement, run.conclusion.measurement.links)
 
 
+def is_of_0_3_0(summary: Mapping[str, Any]) -> bool:
+    """Return whether version 0.3.0 or an earlier one wrote a summary: they state no reason."""
+    return "reason" not in summary
+
+
 def left_open(summary: Mapping[str, Any], conclusion: Conclusion) -> bool:
     """Return whether a run of an earlier version is undecided because nothing was delivered, as theory predicts."""
-    earlier = "reason" not in summary and str(summary.get("undecided_because")).startswith("nothing was delivered")
-    return earlier and conclusion.ruling.verdict is Verdict.HOLDS
+    empty = is_of_0_3_0(summary) and str(summary.get("undecided_because")).startswith("nothing was delivered")
+    return empty and conclusion.ruling.verdict is Verdict.HOLDS
 
 
 def _check_claims(run: Recomputed, verification: Verification) -> None:
@@ -407,10 +413,10 @@ def _check_claims(run: Recomputed, verification: Verification) -> None:
         return
     if run.open_votes:
         return
-    earlier = "reason" not in summary
+    earlier = is_of_0_3_0(summary)
     expected = {_key(judgement.record()): judgement.record() for judgement in conclusion.ruling.judgements}
     if left_open(summary, conclusion):
-        # Its claims are compared but for their verdicts.
+        # Its claims are compared, their verdicts are not.
         judged = {key: {"verdict": each["verdict"]} for key, each in expected.items()}
         stored = [claim | judged.get(_key(claim), {}) for claim in stored]
     for claim in stored:
@@ -439,10 +445,10 @@ def _check_missing(
     expected: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Check that all claims are stored, and the verdict; earlier versions make other claims."""
-    summary, earlier, stored_keys = run.summary, "reason" not in run.summary, set(map(_key, stored))
+    summary, earlier, stored_keys = run.summary, is_of_0_3_0(run.summary), set(map(_key, stored))
     for missing in (claim for key, claim in expected.items() if key not in stored_keys):
         what = f"{missing['name']} {missing['relation']} {missing['predicted']}"
-        # Claims that hold were added since; what is violated is no question of the version.
+        # Versions since have added claims; a violated one would have been reported by any version.
         if earlier and missing["verdict"] != Verdict.VIOLATED:
             verification.unchecked.append(f"summary.json: its version does not claim {what}")
         else:
@@ -455,7 +461,7 @@ def _check_missing(
 
 
 def _holds_by_itself(claim: Mapping[str, Any], conclusion: Conclusion) -> bool:
-    """Return whether a claim that is not made any more is about a metric of the run, with its value, and judged rightly."""
+    """Return whether a claim of 0.3.0 names a metric of this run, with its value and the verdict that follows."""
     name, predicted, relation, measured = (claim.get(key) for key in ("name", "predicted", "relation", "measured"))
     if not isinstance(name, str) or name not in conclusion.metrics or not _same(measured, conclusion.metrics[name]):
         return False
@@ -475,7 +481,7 @@ def _check_verdict(run: Recomputed, verification: Verification) -> None:
         verification.unchecked.append("summary.json: its version leaves the verdict open if nothing was delivered")
         return
     expected: dict[str, str | None] = {"verdict": str(ruling.verdict)}
-    if "reason" in summary:
+    if not is_of_0_3_0(summary):
         expected |= {"reason": ruling.reason and str(ruling.reason), "undecided_because": ruling.undecided}
     for name, value in expected.items():
         if summary.get(name) != value:

@@ -1,6 +1,6 @@
 """From a scenario to a plan: topology, algorithm, faults and hosts resolved, and contradictions refused.
 
-Nothing here asks this machine anything, except that `make_plan` by default calls `this_machine` once.
+Only `make_plan` asks this machine what it offers (`this_machine`), and only if it is given no `machine`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -51,7 +51,7 @@ class Plan(ResolvedRun):
     searches: tuple[str, ...] = ()
     """How each set of the strategy `worst` was found, in words."""
     worst_harm: int | None = None
-    """The healthy nodes that miss a message by the search for the worst set, if that set is the last one drawn."""
+    """How many healthy nodes miss a message, by the search for the worst set; None unless that set was drawn last."""
     placed: Placement | None = None
     """The placement of the ranks on hosts, if it is not in blocks."""
 
@@ -68,12 +68,12 @@ class Plan(ResolvedRun):
         whole = name.encode()
         if len(whole) <= NAME_BYTES:
             return name
-        # A character of several bytes may be cut in two: its first bytes are left out.
+        # The cut may split a character of several bytes: its rest is dropped.
         return f"{whole[: NAME_BYTES - 9].decode(errors='ignore')}-{sha256(whole).hexdigest()[:8]}"
 
     @property
     def vector(self) -> dict[str, int]:
-        """How many blocks the vector of each rank is cut into, as a value of the summary; empty in other collectives."""
+        """The entry `blocks` of the summary: the blocks of the vector of each rank; empty in other collectives."""
         return {"blocks": self.spec.blocks} if self.spec.collective in VECTOR else {}
 
     @property
@@ -88,7 +88,8 @@ class Plan(ResolvedRun):
     def with_faults(self, specs: Sequence[str]) -> "Plan":
         """Return this plan with the faults of `specs` in place of its own; the network and its algorithm stay the same.
 
-        ScenarioError if one is invalid or contradicts another. Nodes must not know the faults beforehand.
+        ScenarioError if one is invalid or contradicts another. Only for plans whose nodes do not know the faults beforehand:
+        otherwise the algorithm would be another one.
         """
         specs = ended_by_option(self.scenario, self.topology, specs)
         faults = parse_faults(specs, self.topology, timed=self.scenario.clock == "timed")
@@ -128,7 +129,7 @@ def make_plan(
     specs = ended_by_option(scenario, topology, specs)
     faults = parse_faults(specs, topology, timed=scenario.clock == "timed")
     knowledge, _ = knowledge_of(scenario)
-    # Under the timed clock signs of life take time, with faults or without.
+    # Without faults knowledge changes nothing, except that signs of life take time under the timed clock.
     if faults or faults_may_come or (knowledge is FaultKnowledge.DETECT and scenario.clock == "timed"):
         known = broken_from_the_start(topology, faults) if knowledge is FaultKnowledge.ALL else ()
         spec = spec._replace(knowledge=knowledge, broken=known)

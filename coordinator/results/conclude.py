@@ -1,7 +1,7 @@
 """The judge: from a plan and the history of its run to metrics, tables, claims and a verdict.
 
 Runs, trials of campaigns, certificates and `coordinator verify` are all judged here, so the same history never gets two
-verdicts. `conclude` measures and judges a journal; `rule` applies the same rules to known metrics, such as the metrics
+verdicts. `conclude` measures and judges a journal; `judge_run` applies the same rules to known metrics, such as the metrics
 of trials.
 """
 
@@ -78,7 +78,7 @@ class Ruling:
     undecided: str | None
     """Why the run is undecided, or None: it is invalid, no claim about its deliveries applies, or one has no number."""
     reason: Reason | None
-    """The same in one of four words."""
+    """The kind of that reason, one of four; None if the run is decided."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Conclusion:
     """The conclusion from a history: measurement, rulings, and the nodes that were cut off."""
 
     plan: Plan
-    """The plan that the run was judged by, with every fault in steps."""
+    """The plan that the run was judged by: faults given by times are translated into steps."""
     measurement: Measurement
     ruling: Ruling
     cut_off: CutOff
@@ -151,10 +151,10 @@ def conclude(
         claims += timed_claims(plan, metrics, timetable)
         reasons.append(why_invalid(plan, lateness, metrics))
     # Any of them makes the measurement invalid; all are named.
-    ended = "; ".join(reason for reason in reasons if reason) or None
+    void = "; ".join(reason for reason in reasons if reason) or None
     if replay is None:
         # Replays cost as much as a run in memory, so only short ones are made by default.
-        replay = plan.hosts > 0 and ended is None and history.rows <= REPLAYED_ROWS
+        replay = plan.hosts > 0 and void is None and history.rows <= REPLAYED_ROWS
     if replay:
         try:
             metrics["replay_mismatches"] = replay_mismatches(
@@ -162,40 +162,41 @@ def conclude(
             )
             claims.append(REPLAY_MATCH)
         except (RuleError, RunError) as error:
-            # Only of a program that plays the nodes and answers differently now, or not at all.
-            ended = f"the replay in memory failed: {error}"
-    ruling = rule(plan, claims, metrics, ended)
+            # Only a program that plays the nodes can cause this: it answers differently now, or not at all.
+            void = f"the replay in memory failed: {error}"
+    ruling = judge_run(plan, claims, metrics, void)
     unreached = cut_off(plan, measurement, ended=history.ended is not None)
     return Conclusion(plan, measurement, ruling, unreached, timeline, records, metrics, sifted.dropped, history.results)
 
 
-def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
-    """Judge claims by metrics. `ended` is the reason why the run ended early, or None.
+def judge_run(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], void: str | None) -> Ruling:
+    """Judge claims by metrics. `void` says why the run proves nothing, or is None: it ended early, or its replay failed.
 
     An invalid measurement decides nothing, whatever its numbers. If nothing was delivered, or no claim about delivery
     applies, the run is undecided unless one of its other claims is violated.
     """
-    invalid = ended or _invalid(plan, metrics)
+    invalid = void or _invalid(plan, metrics)
     # `invalid` outweighs `unproven`: the numbers of an invalid run prove nothing either way.
     unproven = invalid or _unproven(plan, claims, metrics)
-    # Without faults an algorithm that delivers nothing is wrong.
+    # Only under faults: without them an algorithm that delivers nothing is wrong, and is judged.
     nothing = invalid or (_nothing_delivered(plan, claims, metrics) if plan.faults else None)
     judgements = [
         # Conformance is about the emulator: it is judged even where nothing was delivered.
         each
         for claim in claims
-        for each in judge([claim], metrics, _why_not(plan, claim, ended, invalid, nothing))
+        for each in judge([claim], metrics, _why_not(plan, claim, void, invalid, nothing))
     ]
     verdict = Verdict.UNDECIDED if invalid else overall(judgements)
-    if not ended and any(each.verdict is Verdict.VIOLATED for each in judgements):
+    # A violated claim about the emulator decides a run that is otherwise invalid.
+    if not void and any(each.verdict is Verdict.VIOLATED for each in judgements):
         verdict = Verdict.VIOLATED
     # Other claims may hold in a run without deliveries; that must not make the run a success.
     if unproven and verdict is Verdict.HOLDS:
         verdict = Verdict.UNDECIDED
     if verdict is not Verdict.UNDECIDED:
         return Ruling(judgements, verdict, invalid, None, None)
-    if ended:
-        return Ruling(judgements, verdict, invalid, unproven, reason_of_end(ended))
+    if void:
+        return Ruling(judgements, verdict, invalid, unproven, reason_of_end(void))
     if unproven:
         return Ruling(judgements, verdict, invalid, unproven, Reason.THEORY)
     return Ruling(judgements, verdict, invalid, _unmeasured(judgements), Reason.NOT_JUDGED)
@@ -207,17 +208,20 @@ def _unmeasured(judgements: Sequence[Judgement]) -> str:
     return f"no number for {', '.join(dict.fromkeys(names)).replace('_', ' ')}" if names else "no claim"
 
 
-def _why_not(plan: Plan, claim: Claim, ended: str | None, invalid: str | None, nothing: str | None) -> str | None:
-    """Return why a claim cannot be judged, or None. Nodes have to agree whether or not the collective could succeed."""
+def _why_not(plan: Plan, claim: Claim, void: str | None, invalid: str | None, nothing: str | None) -> str | None:
+    """Return why a claim cannot be judged, or None.
+
+    A claim about agreement is judged unless the run ended early, even if the collective could not succeed.
+    """
     if any(claim.name in feature.judged_anyway for feature in plan.features):
-        return ended
+        return void
     return invalid if claim in CONFORMANCE else nothing
 
 
-def rule_counted(plan: Plan, metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
+def rule_counted(plan: Plan, metrics: Mapping[str, Metric], void: str | None) -> Ruling:
     """Judge a trial by the metrics that were counted; claims about other metrics are left out."""
     # A trial counts few metrics; a claim without a measurement would be undecided and would hide the others.
-    return rule(plan, [claim for claim in claims_of(plan).kept if claim.name in metrics], metrics, ended)
+    return judge_run(plan, [claim for claim in claims_of(plan).kept if claim.name in metrics], metrics, void)
 
 
 def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
@@ -252,10 +256,10 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
 
 
 def _nothing_delivered(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
-    """Return why the run proves nothing although it ended, or None; what a claim predicts is decided, also this."""
+    """Return why a complete run proves nothing, or None; None too if a claim predicts that nothing is delivered."""
     if metrics["intact_deliveries"] or metrics.get("final_delivery_ratio"):
         return None
-    # Of an algorithm that claims no delivery without faults either, faults explain nothing.
+    # Faults explain an empty run only if the algorithm claims deliveries without them.
     delivers = any(claim.name in DELIVERY and claim.predicted for claim in fault_free_claims(plan).kept)
     if delivers and _nothing_is_foreseen(claims, len(plan.topology.data_ranks)):
         return None

@@ -5,8 +5,8 @@ place. The union of the rows of a set marks the copies that the set stops or alt
 once.
 
 Where there are too many sets, inclusion and exclusion over the paths to one given receiver counts the sets that cut it
-off. The largest of these numbers, and their sum, bound the number of sets that cut off any receiver. The sum is
-also the exact number of receivers cut off.
+off. The largest of these numbers is a lower bound of the number of sets that cut off any receiver, their sum an upper
+bound. With one origin the sum is also the number of receivers cut off, over all sets.
 """
 
 from collections import Counter
@@ -100,7 +100,7 @@ class SetCounter:
         origins = {message.origin for message in messages.due}
         self._by_origin = len(origins) <= len(messages.receivers)
         self._slots = sorted({(self._ends(message)[0], number) for message, number, _ in self._segments})
-        # A message that no copy brings has one that never arrives.
+        # A message without any copy gets one that never arrives.
         self._copies = max([1, *(len(copies) for *_, copies in self._segments)])
         self._block = -(-messages.paths.topology.order // 64)
         # Without alterations, the half of every row that notes them would be 0 throughout, so it is left out.
@@ -131,7 +131,9 @@ class SetCounter:
         if len(set(on_links)) < len(on_links):
             # Two parts must not strike the same place.
             kinds = [each for each, count in zip(on_links, counts, strict=True) for _ in range(count)]
-            united = (rows[without_repetition(sets, kinds)] for rows, sets in zip(united, scan.indices(), strict=True))
+            united = (
+                rows[without_repetition(sites, kinds)] for rows, sites in zip(united, scan.indices(), strict=True)
+            )
         nodes = sum(count for each, count in zip(on_links, counts, strict=True) if not each)
         # Fewer faults than receivers leave someone to whom messages are due, if the origins are healthy.
         may_be_vacant = not self._only_receivers_fail or nodes >= len(self._messages.receivers)
@@ -152,11 +154,11 @@ class SetCounter:
         given, tables, _ = self._rows
         best, harm = [], -1
         scan = self._scan(counts)
-        for rows, sets in zip(scan.unions(tables, given), scan.indices(), strict=True):
+        for rows, sites in zip(scan.unions(tables, given), scan.indices(), strict=True):
             missing = self._missing(rows)
             at = int(missing.argmax())
             if missing[at] > harm:
-                best, harm = sets[at].tolist(), int(missing[at])
+                best, harm = sites[at].tolist(), int(missing[at])
         return best, harm
 
     def _scan(self, counts: Sequence[int]) -> SetScan:
@@ -208,7 +210,7 @@ class SetCounter:
         # Copy by copy, since the copies of a segment are few: numpy combines long axes faster than short ones.
         stopped = [copies[:, 0, at] for at in range(self._copies)]
         lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else reduce(np.bitwise_and, stopped)
-        # Copies have bits at the ends of their messages only, so that nothing is lost where nothing is due.
+        # A copy has a bit only where a message is due, so `lost` has none elsewhere.
         if not self._only_receivers_fail:
             lost = self._owed(united, lost)
         if not self._by_origin:
@@ -221,7 +223,7 @@ class SetCounter:
         faulty = united[:, -self._block :]
         missing = reduce(np.bitwise_or, [lost[:, slot] for slot in range(len(self._slots))], np.zeros_like(faulty))
         missing &= ~faulty
-        # Word by word, for the same reason.
+        # Word by word: numpy combines long axes faster.
         return reduce(np.add, [np.bitwise_count(missing[:, at]).astype(np.int64) for at in range(self._block)])
 
     def _owed(self, united: Words, due: Words) -> Words:
@@ -275,14 +277,14 @@ def bounds(tolerance: Tolerance, fault_set: FaultSetSpec, sets: int) -> Survivor
     return Survivors(max(0, sets - total), sets - max(known), total if one_origin else None)
 
 
-def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSetSpec) -> int | None:
+def defeating_sets(tolerance: Tolerance, message_class: MessageClass, fault_set: FaultSetSpec) -> int | None:
     """Count the fault sets that stop all copies of a message and spare its ends.
 
     By inclusion and exclusion, the sets that hit every path are all sets, minus the sets that miss one path, plus the
     sets that miss two, and so on. None if it is not computed.
     """
     # With several segments, a set may defeat the message in several ways; one sum over paths does not count these.
-    (copies, *others) = tolerance.distinct(each.message)
+    (copies, *others) = tolerance.distinct(message_class.message)
     if others or any(copy.damage == ALTERS for copy in copies):
         return None
     # Copies that the given faults stop need no further fault.
@@ -291,7 +293,7 @@ def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSet
     if missed is None:
         return None
     # A set that strikes an end of the message does not defeat it: then the message is not due.
-    free = [len(part.eligible.difference(each.message)) for part in tolerance.threats.parts]
+    free = [len(part.eligible.difference(message_class.message)) for part in tolerance.threats.parts]
     counts = [part.count for part in fault_set.parts]
     return sum(
         sign * prod(comb(places - gone, count) for places, gone, count in zip(free, spared, counts, strict=True))
@@ -300,10 +302,7 @@ def defeating_sets(tolerance: Tolerance, each: MessageClass, fault_set: FaultSet
 
 
 def _missed_places(copies: Sequence[Copy], parts: int) -> Counter[tuple[int, ...]] | None:
-    """Return the signed number of choices of paths that a set may miss.
-
-    The signs are summed by the numbers of places on the paths, by part.
-    """
+    """Return the terms of inclusion and exclusion: the sum of signs of the choices of paths, by their numbers of places."""
     signs: Counter[tuple[int, ...]] = Counter({(0,) * parts: 1})
     if disjoint(copies):
         for copy in copies:

@@ -50,7 +50,7 @@ class StepRunner:
         self.reverse_ports = reverse_ports_of(self._topology)
         self._has_protocol = rank_set.has_protocol
         self._noted: dict[Rank, Step] = {}
-        """With a protocol, the step when each rank acts next: a time-out that does not come may lie far ahead."""
+        """With a protocol: the step that is noted for each rank, so that a time-out that is called off is forgotten."""
         # Other ranks are created by their first packet, so a broadcast over a million ranks begins with one node. A
         # protocol that waits acts at ranks that have received nothing, and these have to exist.
         for rank in ranks if rank_set.protocol_waits else algorithm.sources:
@@ -72,7 +72,7 @@ class StepRunner:
             self.note_due(rank, due)
             return
         before = self._noted.pop(rank, None)
-        # The same step may be noted for a delayed packet.
+        # Unless a delayed packet of the rank crosses in that step: it needs the same call.
         if before is not None and before in self.due and before != self.faults.next_crossing(rank):
             self.due[before].discard(rank)
             if not self.due[before]:
@@ -108,7 +108,7 @@ class StepRunner:
         node = self.rank_set.nodes.get(rank) or self.rank_set.node(rank)
         outbox, hops = node.step(step, inbox)
         if hops:
-            # Rows carry the step of both the send and the arrival of the packet; the packet is read in the next step.
+            # A row has one step, in which its packet is sent and arrives; the packet is read in the next one.
             encode_rows(self.rows, step - 1, rank, peers, base, self.reverse_ports[rank], hops)
             if self.faults.payload_altered:
                 self.altered_copies += self.rank_set.altered_copies(step - 1, rank, hops)

@@ -32,8 +32,8 @@ class Faults:
 
     `origin_is_author`: a byzantine rank does not alter segments that carry its own name. In a reduce such a segment is a
     fold of other ranks' values, so there it is false. `knows`: ranks know their broken links and neighbours, and send
-    nothing there. `known`: what byzantine ranks know of the collective; without it, every forgery succeeds. Delayed
-    packets are kept here, by sender.
+    nothing there. `known`: what byzantine ranks know of the collective; without it, colluding ranks alter every copy.
+    Delayed packets are kept here, by sender.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Faults:
     ) -> None:
         self.crashed: set[Rank] = set()
         self.needs_filter = False
-        """Whether packets have to pass `crossings`: once any fault but a crash has been in force."""
+        """Whether packets have to pass `crossings`: after any fault but a crash; after a crash if ranks know failures."""
         self.timing_affected = False
         """Whether a fault so far may have made a packet late."""
         self.payload_altered = False
@@ -109,7 +109,10 @@ class Faults:
     # --- the state of ranks and links ------------------------------------------------------------------------------
 
     def silent(self, rank: Rank, step: Step) -> bool:
-        """Return whether `rank` neither reads nor sends in `step`."""
+        """Return whether `rank` is crashed or hangs in `step`: it sends nothing.
+
+        In the first such step it still reads what arrived before.
+        """
         return rank in self.crashed or self._hung.get(rank, 0) >= step
 
     def hung_until(self, rank: Rank) -> Step:
@@ -193,8 +196,8 @@ class Faults:
                 if not segments:
                     continue
             transit = self.transit(step, rank, port, segments)
-            # A delayed packet leaves now, so a receiver that is dead now never gets it. A packet without delay is held
-            # against the state of the link below, together with the delayed packets that cross in this step.
+            # A delayed packet leaves now, and is lost if its receiver is dead now. All others are checked below, with the
+            # delayed ones that cross in this step.
             if transit.lost or (transit.delay and self.is_dead(step, rank, port)):
                 lost.append((port, segments, False))
                 continue

@@ -4,7 +4,7 @@ The session owns the control connection and the poller that carries it, the list
 hands them to the parts that carry them out: the link table, the step engine, or the timed clock. If an order cannot be
 carried out, the answer is `failed`, and the coordinator decides about the run.
 
-    (both sides prove the token) -> assign -> listening -> connect, wave by wave -> step 1, 2, .. -> shutdown
+    (both sides prove the token) -> assign (`HostConfig`) -> listening -> connect, wave by wave -> step 1, 2, .. -> shutdown
 """
 
 import os
@@ -71,9 +71,9 @@ Configured = Callable[[HostConfig, Topology], None]
 class Session:
     """One host, on the authenticated, non-blocking control connection `control`.
 
-    While it waits, nothing else in its thread can run for `linger_seconds`. Peers dial `advertise`, if that is given.
-    Plug-ins of the coordinator are executed only with `allow_plugins`. `configured` is called once the host knows its
-    ranks.
+    A wait blocks the whole thread for up to `linger_seconds` before other tasks may run. Peers dial `advertise`, if that
+    is given. Plug-ins of the coordinator are executed only with `allow_plugins`. `configured` is called once the host
+    knows its ranks.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Session:
         self._streams.add(control, authenticated=True)
         self._finished = trio.Event()
         self._refused = RefusedConnections()
-        self._ranks: HostParts | None = None
+        self._parts: HostParts | None = None
         self._timed: TimedRun | None = None
 
     async def run(self) -> None:
@@ -116,10 +116,10 @@ class Session:
 
     def close(self) -> None:
         """Close every descriptor that this session opened or took over."""
-        if self._ranks is not None:
-            self._ranks.links.close()
-            self._ranks.tree.close()
-            self._ranks.engine.algorithm.close()
+        if self._parts is not None:
+            self._parts.links.close()
+            self._parts.tree.close()
+            self._parts.engine.algorithm.close()
         # Only descriptors that this process still owns: the control connection may have ended.
         for fd in (*self._streams.unauthenticated, self._control):
             if fd >= 0:
@@ -141,15 +141,15 @@ class Session:
                     await trio.lowlevel.checkpoint()
             if self._timed is not None:
                 self._timed.turn()
-            elif self._ranks is not None:
+            elif self._parts is not None:
                 # Arrivals after the report of this step change the counts that the coordinator waits for.
-                self._ranks.engine.report_late_arrivals()
-                self._ranks.tree.report_late_arrivals()
-                self._ranks.links.report_progress()
+                self._parts.engine.report_late_arrivals()
+                self._parts.tree.report_late_arrivals()
+                self._parts.links.report_progress()
 
     def _running(self) -> bool:
         """Return whether rank tasks were woken and have not run yet."""
-        return self._ranks is not None and self._ranks.engine.working > 0
+        return self._parts is not None and self._parts.engine.working > 0
 
     # Its own task, because the poller sleeps while nothing arrives.
     async def _expire_unauthenticated(self) -> None:
@@ -162,7 +162,7 @@ class Session:
 
     def _on_other_frame(self, fd: int, frame: bytes) -> None:
         """Handle a frame of a stream that is not a link: an order, or the hello of a dialler."""
-        parts = self._ranks if fd == self._control else self._require_ranks()
+        parts = self._parts if fd == self._control else self._require_parts()
         if parts is not None and fd != self._control and not parts.tree.is_parent(fd):
             if parts.tree.owns(fd):
                 parts.tree.on_frame(fd, frame)
@@ -176,9 +176,9 @@ class Session:
         try:
             order = read_order(frame, topology)
             if isinstance(order, OpenStep) and order.through_tree:
-                tree = self._require_ranks().tree
+                tree = self._require_parts().tree
                 tree.pass_on(order.step, frame)
-                self._require_ranks().engine.open_step(order, tree.tell)
+                self._require_parts().engine.open_step(order, tree.tell)
             elif fd != self._control:
                 raise FrameError(f"an order through the tree that is no step: {type(order).__name__}")
             else:
@@ -192,16 +192,16 @@ class Session:
             # Without the coordinator there is no run: the host ends, with `problem` as it was.
             self._finished.set()
             return
-        if self._ranks is not None and self._ranks.tree.forget(fd):
+        if self._parts is not None and self._parts.tree.forget(fd):
             return
-        slot = self._ranks.links.forget(fd) if self._ranks else -1
-        if self._ranks is None or slot < 0:
+        slot = self._parts.links.forget(fd) if self._parts else -1
+        if self._parts is None or slot < 0:
             self._refused.log(why)
             return
-        self._ranks.engine.link_ended(slot, why)
+        self._parts.engine.link_ended(slot, why)
         # Under the timed clock links stay connected unless a process is killed for a crash.
         if self._timed is not None and not self._timed.finished and not self._timed.explains_end(slot):
-            self._fail(RunError(f"link {self._ranks.links.name(slot)} ended: {why}"))
+            self._fail(RunError(f"link {self._parts.links.name(slot)} ended: {why}"))
 
     def _tell(self, *message: object) -> None:
         """Send a message to the coordinator."""
@@ -220,19 +220,19 @@ class Session:
             case HostConfig() | DataPart():
                 self._set_up(order)
             case Connect():
-                self._require_ranks().links.connect(order)
+                self._require_parts().links.connect(order)
             case Dial():
-                self._require_ranks().links.dial_again(order)
+                self._require_parts().links.dial_again(order)
             case CloseLinks():
-                self._require_ranks().links.close_links(order.links)
+                self._require_parts().links.close_links(order.links)
             case Reset():
-                engine = self._require_ranks().engine
+                engine = self._require_parts().engine
                 own_data = engine.algorithm.spec.own_data
                 engine.reset(order.spec.with_data(own_data) if order.spec.lacks_data else order.spec)
             case OpenStep():
-                self._require_ranks().engine.open_step(order)
+                self._require_parts().engine.open_step(order)
             case JoinTree():
-                self._require_ranks().tree.join(order)
+                self._require_parts().tree.join(order)
             case AreYouThere() | Look() | SendResults():
                 self._answer(order)
             case Shutdown():
@@ -256,7 +256,7 @@ class Session:
             return
         self._data.append(order.part)
         taken = sum(map(len, self._data))
-        if self._ranks is not None or taken > order.total:
+        if self._parts is not None or taken > order.total:
             raise FrameError(f"{taken} bytes of data, expected {order.total} before the configuration")
         self._tell("data_received", taken)
 
@@ -267,25 +267,25 @@ class Session:
         """
         if not isinstance(order, SendResults):
             if isinstance(order, Look):
-                self._require_ranks().engine.look(order.step)
+                self._require_parts().engine.look(order.step)
             self._tell("here")
             return
         # One message for each segment: a frame then holds a result as the packets of the run did.
-        for part in results_of(self._require_ranks().engine.algorithm):
+        for part in results_of(self._require_parts().engine.algorithm):
             self._tell("result", *part)
         self._tell("results_sent")
 
-    def _require_ranks(self) -> HostParts:
-        if self._ranks is None:
+    def _require_parts(self) -> HostParts:
+        if self._parts is None:
             raise FrameError("an order or a hello before the host was configured")
-        return self._ranks
+        return self._parts
 
     def _configure(self, config: HostConfig) -> None:
         """Create the link ends and the ranks.
 
         Once every rank's task is parked, report where this host listens.
         """
-        if self._ranks is not None:
+        if self._parts is not None:
             raise FrameError("a second configuration")
         if config.spec.lacks_data:
             config = config._replace(spec=config.spec.with_data(b"".join(self._data)))
@@ -308,7 +308,7 @@ class Session:
         links.control = self._control
         engine = StepEngine(algorithm, links, self._tell, self._fail, self._on_other_frame)
         tree = ControlTree(config, self._secret, self._streams, links, self._tell)
-        self._ranks = HostParts(config, links, engine, tree)
+        self._parts = HostParts(config, links, engine, tree)
         # Nearly all frames are packets of links from now on: the engine sees them first, and hands over the others.
         self._streams.set_frame_handler(engine.on_frame)
         for rank in links.ranks:
@@ -345,11 +345,11 @@ class Session:
     def _on_all_parked(self) -> None:
         # Only now: once the address is known, links and orders for the ranks may come at once.
         self._nursery.start_soon(self._watch_setup)
-        self._require_ranks().links.announce()
+        self._require_parts().links.announce()
 
     async def _watch_setup(self) -> None:
         """Report a failure if some links are not up within the deadline."""
-        config, links, *_ = self._require_ranks()
+        config, links, *_ = self._require_parts()
         with trio.move_on_after(config.setup_seconds):
             await links.up.wait()
             return
@@ -364,7 +364,7 @@ class Session:
         The first of its orders creates it. From then on it drives the ranks.
         """
         if self._timed is None:
-            _, links, engine, _ = self._require_ranks()
+            _, links, engine, _ = self._require_parts()
             ends = LinkEnds(links.ranks, links.peers, links.reverse, links.descriptors, links.slots)
             callbacks = HostCallbacks(engine.node, self._tell, self._fail, self._on_other_frame)
             self._timed = TimedRun(engine.algorithm, self._streams, ends, callbacks)
@@ -410,10 +410,7 @@ def _own_address(fd: int) -> str:
 
 
 PREPARED: dict[tuple[str, CollectiveSpec], Algorithm] = {}
-"""By the digest of the network and the job, algorithms with computed tables.
-
-The parent of forked hosts has computed them.
-"""
+"""Algorithms with tables that the parent of forked hosts has computed, by the digest of the network and the job."""
 
 
 def prepare_algorithm(spec: CollectiveSpec, network_sha256: str = "") -> None:
@@ -433,7 +430,7 @@ def _algorithm(topology: Topology, config: HostConfig) -> Algorithm:
     if prepared is None:
         return make_algorithm(topology, config.spec)
     if config.spec.own_data:
-        # The parent of the hosts has computed tables: they depend on no numbers.
+        # The prepared tables do not depend on the numbers of the ranks, so only the job is replaced.
         renew(prepared, config.spec)
     return prepared
 

@@ -59,8 +59,8 @@ class FramedStreams:
 
     `on_frame(fd, frame)` is called for every whole frame, its length included. It may raise FrameError to close that
     stream. `on_end(fd, reason)` is called once for every stream that ends by itself or is closed for a malformed frame.
-    It is never called after `close`. Until `mark_authenticated`, the frames of an accepted stream may have HELLO_LIMIT
-    bytes at most.
+    It is never called after `close`. Until `mark_authenticated`, no more than HELLO_LIMIT bytes of a frame of an accepted
+    stream are kept.
     """
 
     def __init__(self, on_frame: Callable[[int, bytes], None], on_end: Callable[[int, str], None]) -> None:

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import tables
 from benchmarks import subprocesses as programs
+from benchmarks import tables
 from benchmarks.figure import draw
 from benchmarks.interleaved import interleave
 from benchmarks.record import BARE, Note, Options, Row

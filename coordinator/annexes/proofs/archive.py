@@ -25,7 +25,7 @@ from coordinator.history.stored.writing import replacing
 from coordinator.planning.plan import Plan
 from coordinator.results.causality import drawn_effects
 from coordinator.results.claims import roots_of
-from coordinator.results.conclude import Conclusion, rule
+from coordinator.results.conclude import Conclusion, judge_run
 from coordinator.results.deliveries import silent_sources
 from coordinator.results.structure import claimed_structure
 from coordinator.results.voting import COPY as ALTERED
@@ -90,7 +90,7 @@ def archive_of(run: MemoryRun) -> Packed:
     execution = run.execution
     ruling, metrics = run.conclusion.ruling, run.conclusion.metrics
     # As `verify`: the reason of an early end does not follow from claims and metrics.
-    natural = rule(run.plan, [each.claim for each in ruling.judgements], metrics, None)
+    natural = judge_run(run.plan, [each.claim for each in ruling.judgements], metrics, None)
     ended = ruling.undecided if ruling.undecided != natural.undecided else None
     summary = json.loads(json.dumps(run.summary))
     return Packed(run.plan, run.conclusion, run.journal.collect(), summary, execution.altered_copies, scenario, ended)

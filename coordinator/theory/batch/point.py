@@ -85,7 +85,7 @@ class PointEngine:
         for each in struck:
             self._strike(batch, each)
         outcome = self.engine.evaluate(batch, copies=copies, latencies=latencies)
-        # By the rules of `rule`: where nothing was delivered intact, a claim about deliveries is undecided.
+        # By the rules of `judge_run`: where nothing was delivered intact, a claim about deliveries is undecided.
         # Only decided trials can break a promise: with a faulty source nothing is promised.
         broken = outcome.decided & ~outcome.served & (outcome.intact > 0)
         if broken.any():

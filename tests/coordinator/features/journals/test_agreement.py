@@ -10,7 +10,7 @@ from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
 from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict, claims_of
-from coordinator.results.conclude import rule
+from coordinator.results.conclude import judge_run
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome, Step
 from emunode.protocols.agreement import REOPENS, AgreementLayer, Decision, News
 from emunode.protocols.base import ControlKind
@@ -33,8 +33,8 @@ def test_disagreement_is_no_success_without_a_claim() -> None:
     plan = Case(CUBE | AGREE, fault=["hang:001@2-3"]).plan
     result = run(plan, MemorySink())
     metrics = result.conclusion.metrics
-    assert rule(plan, claims_of(plan).kept, metrics, None).verdict is Verdict.HOLDS
-    ruling = rule(plan, claims_of(plan).kept, {**metrics, "agreement_errors": 2}, None)
+    assert judge_run(plan, claims_of(plan).kept, metrics, None).verdict is Verdict.HOLDS
+    ruling = judge_run(plan, claims_of(plan).kept, {**metrics, "agreement_errors": 2}, None)
     assert ruling.verdict is Verdict.UNDECIDED
     assert ruling.undecided == "2 errors of agreement, about which nothing is claimed under these faults"
 
