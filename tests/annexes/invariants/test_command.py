@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from coordinator.annexes.invariants.graph_properties import NAMES
 from coordinator.annexes.invariants.registry import INVARIANTS
 from coordinator.cli.invoke import main
-from coordinator.theory.graph_properties import NAMES
 from emunode.topologies.registry import parse_topology
 
 

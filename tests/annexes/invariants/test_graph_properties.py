@@ -6,9 +6,9 @@ from typing import Any
 import networkx
 import pytest
 
+from coordinator.annexes.invariants.graph_properties import NAMES, GraphProperties, NotComputed, distance_table, girth
 from coordinator.scenario.network_files import from_networkx
 from coordinator.theory.connectivity import OutOfTimeError, edge_connectivity, vertex_connectivity
-from coordinator.theory.graph_properties import NAMES, GraphProperties, NotComputed, distance_table, girth
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
@@ -153,7 +153,7 @@ def test_a_giant_is_described_by_formulas() -> None:
 
 
 def test_a_family_without_formulas_is_searched_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.theory.graph_properties.LARGEST_TABLE", 10)
+    monkeypatch.setattr("coordinator.annexes.invariants.graph_properties.LARGEST_TABLE", 10)
     found = GraphProperties(parse_topology("crossed-cube:4")).record()
     for name in ("ordered_pairs_by_distance", "girth", "vertex_connectivity", "edge_connectivity", "symmetry"):
         value = found[name]
