@@ -10,6 +10,13 @@ from tests.annexes.lesson.lessons import Made
 from tests.annexes.lesson.test_branches import fresh
 
 SIZES = lesson_sizes.read_tables(lesson_sizes.PAGE.read_text())
+CELLS = [
+    pytest.param(
+        *cell, id=" ".join((cell[0], *cell[1])), marks=pytest.mark.slow if float(size.replace(",", "")) > 50 else ()
+    )
+    for cell, size in SIZES.items()
+]
+"""The cells of the tables; lessons of more than 50 kB have hundreds of branches."""
 
 
 def test_the_tables_have_every_algorithm_of_the_papers() -> None:
@@ -19,7 +26,7 @@ def test_the_tables_have_every_algorithm_of_the_papers() -> None:
 
 
 @pytest.mark.exhaustive(one_in=60)
-@pytest.mark.parametrize(("network", "row"), [pytest.param(*cell, id=" ".join((cell[0], *cell[1]))) for cell in SIZES])
+@pytest.mark.parametrize(("network", "row"), CELLS)
 def test_lessons_of_papers_are_fresh_runs(network: str, row: lesson_sizes.Named, tmp_path: Path) -> None:
     """Sizes are held to 3 kB, so that words of the page may change; one branch in eleven is run."""
     values = lesson_sizes.values_of(network, row)

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -159,12 +160,17 @@ def limited(folder: Path, lines: Iterable[str]) -> list[Ended]:
 
 @pytest.mark.exhaustive(one_in=9)
 @pytest.mark.parametrize("everywhere", [True, False], ids=["with its summary", "scenario alone"])
-@pytest.mark.parametrize("size", SIZES)
-def test_a_forged_size_is_refused_at_once(size: str, everywhere: bool, stored: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "size", [pytest.param(size, marks=pytest.mark.slow if size == "jellyfish" else ()) for size in SIZES]
+)
+def test_a_forged_size_is_refused_at_once(
+    size: str, everywhere: bool, stored: Path, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    lines = LINES if pytestconfig.getoption("--all") else Random(size).sample(LINES, 6)
     shutil.copytree(stored, tmp_path / "w")
     shutil.copytree(stored / "run", tmp_path / "w" / "plain")
     forge(tmp_path / "w", SIZES[size], everywhere=everywhere)
-    for line, ended in zip(LINES, limited(tmp_path / "w", LINES), strict=True):
+    for line, ended in zip(lines, limited(tmp_path / "w", lines), strict=True):
         assert "Traceback" not in ended.err
         if ended.status not in (2, 4):
             says = ANSWERED.get((line.split()[0], ended.status))
