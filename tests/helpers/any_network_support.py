@@ -25,6 +25,11 @@ def golden_network(name: str) -> TableTopology:
     return TableTopology(name, map(str, range(graph["n"])), map(tuple, graph["edges"]))
 
 
+def hub(leaves: int) -> TableTopology:
+    """Return the tree of one node with `leaves` neighbours."""
+    return TableTopology("hub", map(str, range(leaves + 1)), ((0, leaf) for leaf in range(1, leaves + 1)))
+
+
 def network_of_graph(graph: "nx.Graph[int]", name: str = "graph") -> TableTopology:
     """Return a graph whose nodes are 0, 1, .. as a network."""
     return TableTopology(name, map(str, range(len(graph))), graph.edges)

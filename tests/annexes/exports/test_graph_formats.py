@@ -44,14 +44,6 @@ def test_graphml_of_a_plan(call: Call) -> None:
     assert loads == arc_loads(trees).total()
 
 
-@pytest.mark.parametrize("name", ["hypercube:3", "ej:1+2^2", "star:3"])
-def test_graphml_of_a_network(call: Call, name: str) -> None:
-    assert call("export --graphml net.graphml --topology", name).status == 0
-    topology, graph = parse_topology(name), nx.read_graphml("net.graphml")
-    assert (len(graph), graph.number_of_edges()) == (topology.order, topology.order * topology.degree)
-    assert nx.diameter(graph) == topology.diameter
-
-
 @pytest.mark.parametrize("scenario", RUNS)
 def test_goal_matches_the_journal(runs: Runs, call: Call, scenario: str) -> None:
     run = runs(scenario)

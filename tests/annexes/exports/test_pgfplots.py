@@ -14,10 +14,6 @@ from coordinator.reports.campaign_report import REACHED
 from tests.helpers.command_line import Call
 
 CAMPAIGN = "campaign --topology star:4 --collective broadcast --vary algorithm=edt,greedy-tree --workers 1 --out out"
-MEASURES = (
-    ("Delivery ratio", "delivery_ratio", "ratio", "theory"),
-    ("Guaranteed delivery", "guaranteed", "guaranteed", "guaranteed_theory"),
-)
 POINTS = "--faults nodes=0..2 --faults links=1 --trials 20"
 
 

@@ -316,20 +316,6 @@ def test_runs_under_the_timed_clock_are_not_judged(tmp_path: Path) -> None:
     assert (ended.status, "not judged: a run under the timed clock" in ended.out) == (3, True)
 
 
-def test_pack_writes_an_archive_of_a_stored_run(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Case("star:3 broadcast greedy-tree").stored(tmp_path / "run")
-    assert call("pack run run.zip").out == "run.zip\n"
-    assert call("pack run other.zip --json").data == {"written": "other.zip"}
-    assert (tmp_path / "run.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
-    assert judge(CHECKER, tmp_path / "run.zip").status == 0
-    refused = call("pack run missing/run.zip")
-    assert (refused.status, refused.err.count("\n")) == (2, 1)
-    (tmp_path / "run" / "journal.parquet").unlink()
-    refused = call("pack run run.zip")
-    assert (refused.status, "it cannot be packed: journal.parquet: no such file" in refused.err) == (2, True)
-
-
 def test_runs_in_memory_are_packed_too(tmp_path: Path) -> None:
     run = tb.network("star:3").broadcast("greedy-tree", step_limit=1)
     assert judge(CHECKER, run.pack(tmp_path / "a.zip")).out.endswith("right: undecided\n")

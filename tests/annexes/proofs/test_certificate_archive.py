@@ -215,11 +215,3 @@ def test_what_two_checkers_share_is_the_same_text() -> None:
 
 def test_certificates_are_packed_from_python(tmp_path: Path) -> None:
     assert "right: violated" in judge(CERTIFICATE_CHECKER, certificate("cuts").pack(tmp_path / "a.zip")).out
-
-
-@pytest.mark.parametrize("content", ["{}", "no certificate"])
-def test_other_files_are_refused(content: str, tmp_path: Path, call: Call) -> None:
-    (path := tmp_path / "other.json").write_text(content)
-    refused = call("pack", path, tmp_path / "a.zip")
-    assert (refused.status, refused.err.count("\n")) == (2, 1)
-    assert "it cannot be packed: not a certificate" in refused.err

@@ -17,6 +17,11 @@ def test_a_run_is_packed_with_digests(call: Call, tmp_path: Path) -> None:
         assert {"scenario.toml", "journal.csv"} <= {Path(name).name for name in archive.namelist()}
     assert call("pack", run, "again.zip", "--json").data == {"written": "again.zip"}
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "run.zip").read_bytes()
+    refused = call("pack", run, "missing/run.zip")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    (run / "journal.parquet").unlink()
+    refused = call("pack", run, "again.zip")
+    assert (refused.status, "it cannot be packed: journal.parquet: no such file" in refused.err) == (2, True)
 
 
 def test_an_altered_run_is_packed_with_a_warning(call: Call, tmp_path: Path) -> None:
@@ -35,4 +40,5 @@ def test_other_files_are_refused(call: Call, tmp_path: Path) -> None:
         ended = call(f"pack {name} out.zip")
         assert (ended.status, ended.out) == (2, "")
         assert name in ended.err
+    assert "it cannot be packed: not a certificate" in ended.err
     assert not (tmp_path / "out.zip").exists()

@@ -3,14 +3,8 @@
 import pytest
 
 from emunode.errors import ScenarioError
-from emunode.topologies.table import TableTopology
+from tests.helpers.any_network_support import hub
 from tests.helpers.scenarios import Case
-
-
-def hub(leaves: int) -> TableTopology:
-    """The tree of one node with `leaves` neighbours."""
-    return TableTopology("hub", map(str, range(leaves + 1)), ((0, leaf) for leaf in range(1, leaves + 1)))
-
 
 # --- size ------------------------------------------------------------------------------------------------------------
 

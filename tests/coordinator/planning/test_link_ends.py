@@ -6,13 +6,7 @@ from coordinator.planning.link_ends import ends_per_host, fewest_hosts
 from emunode.host.placement import Placement
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from emunode.topologies.table import TableTopology
-
-
-def hub(leaves: int) -> TableTopology:
-    """The tree of one node with `leaves` neighbours."""
-    return TableTopology("hub", map(str, range(leaves + 1)), ((0, leaf) for leaf in range(1, leaves + 1)))
-
+from tests.helpers.any_network_support import hub
 
 # --- hosts -----------------------------------------------------------------------------------------------------------
 

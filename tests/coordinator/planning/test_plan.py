@@ -10,7 +10,7 @@ from coordinator.planning.resources import descriptors_per_host, memory_bytes
 from coordinator.results.tables import link_table, used_links
 from emunode.algorithms.any_network.table_collective import TableCollective
 from emunode.topologies.registry import parse_topology
-from emunode.topologies.table import TableTopology
+from tests.helpers.any_network_support import hub
 from tests.helpers.scenarios import Case
 
 PACKETS = {
@@ -21,11 +21,6 @@ PACKETS = {
     "segments": pl.UInt32,
     "bytes": pl.Int64,
 }
-
-
-def hub(leaves: int) -> TableTopology:
-    """Return the tree of one node with `leaves` neighbours."""
-    return TableTopology("hub", map(str, range(leaves + 1)), ((0, leaf) for leaf in range(1, leaves + 1)))
 
 
 # --- hosts -----------------------------------------------------------------------------------------------------------
@@ -98,13 +93,6 @@ def test_it_is_the_end_of_the_last_packet(line: str) -> None:
     assert work_out is not None
     nanoseconds = work_out(case.plan.algorithm)
     assert nanoseconds == pytest.approx(float(case.summary["intended_seconds"]) * 1e9)
-
-
-def test_a_broadcast_takes_its_steps_one_after_the_other() -> None:
-    case = Case("hypercube:3 broadcast sbt clock=timed startup=2ms per_byte=0s")
-    work_out = run_time_of(case.scenario)
-    assert work_out is not None
-    assert work_out(case.plan.algorithm) == 3 * 2_000_000
 
 
 def test_lock_step_has_no_time() -> None:

@@ -52,8 +52,3 @@ def test_segment_cache_is_bounded(size: int, pieces: int) -> None:
     largest = payloads.segment_bytes(0, 0)
     assert 4 <= kept <= 65536
     assert min(CACHE_BYTES, 65536 * largest) <= kept * largest <= max(CACHE_BYTES, 4 * largest)
-
-
-def test_segment_is_computed_once() -> None:
-    payloads = Payloads(0, 100, 5)
-    assert payloads.segment(0, -1, 7) is payloads.segment(0, -1, 7)

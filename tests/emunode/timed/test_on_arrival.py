@@ -123,7 +123,7 @@ def test_a_flood_takes_the_fastest_ways(name: str, data: st.DataObject) -> None:
 
 
 def simulated(algorithm: TreeCollective, faults: list[tuple[Any, ...]]) -> list[Packet]:
-    """Return the packets of a broadcast from rank 0 over several trees, with one queue per port.
+    """Return the packets of a broadcast from rank 0 over one or several trees, with one queue per port.
 
     Faults: ("crash", rank, T), ("down", sender, receiver, T, T'), ("slow", sender, receiver, factor).
     """
@@ -169,14 +169,15 @@ ARCS = st.sampled_from([(rank, rank ^ 1 << bit) for rank in range(8) for bit in 
 TIMES = st.integers(0, 90).map(lambda tenths: tenths * MS // 10)
 
 
-@pytest.mark.parametrize("segments", [1, 4])
+@pytest.mark.parametrize(("name", "segments"), [("sbt", 4), ("nesbt", 3), ("nesbt", 12)])
 @settings(max_examples=examples(40), deadline=None)
 @given(
     st.dictionaries(st.integers(1, 7), TIMES, max_size=2),
     st.lists(st.tuples(ARCS, TIMES, st.integers(1, 20)), max_size=3),
     st.dictionaries(ARCS, st.integers(2, 7), max_size=5),
 )
-def test_several_trees_are_as_in_a_simulation_of_their_own(
+def test_trees_are_as_in_a_simulation_of_their_own(
+    name: str,
     segments: int,
     crashes: dict[int, int],
     downs: list[tuple[tuple[int, int], int, int]],
@@ -192,6 +193,6 @@ def test_several_trees_are_as_in_a_simulation_of_their_own(
     for (one, other), factor in slows.items():
         faults.append(("slow", one, other, factor))
         specs.append(f"slow-link:{label(one)}>{label(other)}:{factor}@0ns")
-    algorithm = made("hypercube:3", "broadcast", "nesbt", segments=3 * segments, message_bytes=3 * segments)
+    algorithm = made("hypercube:3", "broadcast", name, segments=segments, message_bytes=segments)
     assert isinstance(algorithm, TreeCollective)
     assert packets(predicted(algorithm, " ".join(specs))) == simulated(algorithm, faults)

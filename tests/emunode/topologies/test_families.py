@@ -81,15 +81,6 @@ def test_facts_of_a_huge_network_are_immediate() -> None:
     assert parse_topology("pancake:20").facts()["diameter"] is None
 
 
-@pytest.mark.parametrize(
-    "name", ["augmented-cube:6", "folded-hypercube:5", "gaussian:1+3^2", "hyper-petersen:5", "bubble-sort:5"]
-)
-def test_numbers_by_distance_agree_with_search(name: str) -> None:
-    topology = parse_topology(name)
-    distances = list(breadth_first_distances(topology, 0))
-    assert topology.distribution_from(0) == tuple(distances.count(distance) for distance in range(max(distances) + 1))
-
-
 # Gaussian networks.
 
 
@@ -131,12 +122,6 @@ def test_random_networks_are_those_of_the_literal_procedure() -> None:
     for row in golden_rows("networks", "jellyfish"):
         expected = tuple(tuple(map(int, each.split(","))) for each in row["neighbours"].split())
         assert random_regular_graph(int(row["order"]), int(row["degree"]), int(row["seed"])) == expected
-
-
-def test_links_of_a_jellyfish_network() -> None:
-    links = "0-3 0-4 0-5 1-2 1-3 1-6 2-7 2-9 3-5 4-7 4-8 5-6 6-9 7-8 8-9"
-    topology = parse_topology("jellyfish:10,3,0")
-    assert " ".join(f"{one}-{other}" for one, _, other, _ in topology.links()) == links
 
 
 # Slim Fly.

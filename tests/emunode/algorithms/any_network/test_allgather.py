@@ -181,18 +181,6 @@ def test_switches_receive_only_what_they_pass_on() -> None:
 # Backwards, and both ways.
 
 
-@pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce"])
-@pytest.mark.parametrize("topology", ["star:4", "mesh:3x4", "fat-tree:4"])
-def test_reduce_scatter_and_allreduce_keep_their_claims(topology: str, collective: str) -> None:
-    values: dict[str, object] = {"topology": topology, "algorithm": "bfb", "segments": 2}
-    blocks = len(parse_topology(topology).data_ranks)
-    whole = run_scenario(None, **values, collective=collective, message_bytes=6 * blocks)
-    assert failures(whole) == []
-    forward = run_scenario(None, **values, collective="allgather", message_bytes=6)
-    phases_run = 1 if collective == "reduce-scatter" else 2
-    assert whole.summary["steps"] == phases_run * int(str(forward.summary["steps"]))
-
-
 def test_segments_auto_of_an_allreduce_fit_its_second_phase() -> None:
     topology = parse_topology("ccc:3")
     specs = [

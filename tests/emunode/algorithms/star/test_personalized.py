@@ -166,7 +166,7 @@ def test_list_schedule_is_golden(n: int) -> None:
     }
 
 
-@pytest.mark.parametrize(("n", "most"), [(3, 6), (4, 6), (5, 6), (6, 2), (7, 1)])
+@pytest.mark.parametrize(("n", "most"), [(3, 60), (4, 25), (5, 7), (6, 2), (7, 1)])
 def test_list_schedule_meets_the_bound(n: int, most: int) -> None:
     t_n = total_distance(StarGraph(n))
     for messages in range(1, most + 1):
