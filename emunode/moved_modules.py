@@ -20,6 +20,9 @@ MOVED: Final[Mapping[str, str]] = {
     "coordinator.placements": "coordinator.planning.placements",
     "coordinator.schedules": "coordinator.annexes.schedules",
     "coordinator.stored": "coordinator.history.stored",
+    "emunode.algorithms.repair": "emunode.annexes.repair.rules",
+    "emunode.protocols.repair": "emunode.annexes.repair",
+    "emunode.trees.components": "emunode.annexes.repair.components",
     "emunode.values": "emunode.annexes.numbers",
 }
 """The new names of the packages that plug-ins of 0.3 import; docs/extend/from-0.3.md lists them."""
@@ -28,8 +31,10 @@ MOVED: Final[Mapping[str, str]] = {
 def new_name(name: str) -> str | None:
     """Return the name that a module has now; None if it has not moved."""
     parts = name.split(".")
-    package = MOVED.get(".".join(parts[:2]))
-    return None if package is None else ".".join([package, *parts[2:]])
+    for length in (2, 3):
+        if package := MOVED.get(".".join(parts[:length])):
+            return ".".join([package, *parts[length:]])
+    return None
 
 
 class MovedFinder(MetaPathFinder):

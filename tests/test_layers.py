@@ -117,10 +117,12 @@ BELOW: Final[Mapping[str, set[str]]] = {
         "emunode.testing",
     },
     "coordinator.annexes.proofs": {"coordinator.cli"},
+    "coordinator.annexes.repair": {"coordinator.features", "emunode.annexes.repair"},
     "coordinator.annexes.schedules": {"coordinator.cli", "emunode.annexes.schedules"},
     "coordinator.annexes.trees": {"coordinator.cli", "coordinator.annexes.grading", "emunode.annexes.trees"},
     "emunode.annexes.numbers": {"emunode.engine"},
     "emunode.annexes.programs": {"emunode.plugins", "emunode.annexes.numbers"},
+    "emunode.annexes.repair": {"emunode.protocols"},
     "emunode.annexes.schedules": {"emunode.plugins"},
     "emunode.annexes.trees": {"emunode.plugins"},
 }

@@ -30,7 +30,7 @@ class Annex(NamedTuple):
     options: Mapping[str, str] = {}
     """The module of each record of options of a scenario."""
     features: Mapping[str, str] = {}
-    """The target of each feature of nodes; they come before the liveness of nodes."""
+    """The target of each feature of nodes by its name; `coordinator.features.registry` has their order."""
     panels: Mapping[str, str] = {}
     """The target of each panel of a report; they come before the panel of steps."""
 
@@ -81,6 +81,7 @@ BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
         "price of a fixed order",
         "picture of additions",
     ),
+    "repair": ("--repair", "--repair-after", "time of a repair by requests", "answers to requests"),
     "mpi": ("coordinator judge", "coordinator.judge", "verify the history of other software"),
     "grading": ("coordinator check", "coordinator new"),
     "lesson": ("coordinator export lesson",),

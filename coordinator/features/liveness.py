@@ -15,17 +15,16 @@ each waiting rule and what it waits for (`journals.waits`).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator.annexes import annex_function
 from coordinator.features import journals
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun, last_data_step
 from coordinator.features.options import LivenessOptions
 from coordinator.features.reliable import links_of, most_segments, round_trip
-from coordinator.features.repair import certain_service
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.fault_ends import ended
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import LIVENESS, Assumption, Claim
-from emunode.algorithms.repair import original_of
 from emunode.errors import ScenarioError
 from emunode.faults.effects import ALWAYS, Delays, Duplicates, Effect, Interval, Loses, Stops
 from emunode.faults.kinds import Moment
@@ -177,7 +176,8 @@ def promise(run: ResolvedRun) -> Bound | None:
     if spec.agreement is not None:
         return _after_agreement(run)
     if spec.asks:
-        return _after_requests(run)
+        after_requests: Bound | None = annex_function("time of a repair by requests")(run)
+        return after_requests
     return _over_reliable_links(run)
 
 
@@ -287,31 +287,6 @@ def _from_scratch(run: ResolvedRun, links: ReliableLinks, trip: int) -> int | No
     ]
     most = min([*stated, most_segments(run.topology, algorithm)])
     return depth * -(-most // links.window) * trip
-
-
-def _after_requests(run: ResolvedRun) -> Bound | None:
-    """Return the bound on a repair by requests if healthy nodes and links connect every healthy node with the source."""
-    spec, repair = run.spec, run.spec.repair
-    assert repair is not None
-    if run.scenario.clock == "timed" or spec.reliable is not None or spec.port_model is not PortModel.ALL_PORT:
-        return None
-    # Several segments on one link wait for each other.
-    if spec.messages * run.algorithm.segments_per_message > 1:
-        return None
-    service, calm = certain_service(run), calm_from(run)
-    if service is None or calm is None or not service.complete:
-        return None
-    # The last copy is overdue `after` steps after its step; each port asked takes two steps, and each hop one more.
-    last = original_of(run.algorithm).final_step
-    if last is None:
-        return None
-    asked = 2 * service.ports
-    most = max(last + repair.after + asked, repair.heal_step and repair.heal_step + 2 * asked) + service.levels
-    formula = "the steps without faults, K, two for each port that a node asks, and one for each hop"
-    if repair.heal_step:
-        formula += ", or two rounds of requests and the hops from the end of the faults on"
-    why = "healthy nodes and links connect every healthy node with the source"
-    return Bound(max(0, most - calm.start + 1), why, formula)
 
 
 def _after_agreement(run: ResolvedRun) -> Bound | None:

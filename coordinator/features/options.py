@@ -7,14 +7,13 @@ from pydantic import BeforeValidator, Field
 
 from coordinator.scenario.added_options import AddedOptions
 from coordinator.scenario.durations import format_duration, parse_duration
-from coordinator.scenario.model import Count, LowerText, Number, OnFailure, StepCount, Whole, step_count
+from coordinator.scenario.model import Count, Number, OnFailure, Whole, step_count
 from coordinator.scenario.option import Form, Needs, Option, OptionGroup
 from coordinator.scenario.reach import DATA
 from emunode.registry import register
 
 IN_AGREEMENT = Needs("on_failure", f"nodes agree only with --on-failure {OnFailure.AGREE} or {OnFailure.SHRINK}")
 ON_RELIABLE_LINKS = Needs("reliable", "only reliable links have it; add --reliable")
-IN_REPAIR = Needs("repair", "only repair has it; add --repair")
 MOST_ATTEMPTS = 1000
 MOST_WINDOW = 1024
 
@@ -73,25 +72,6 @@ class ReliableOptions(AddedOptions):
     )
     back_off: Annotated[bool, Option(OptionGroup.LINKS, ON_RELIABLE_LINKS, reach=DATA)] = Field(
         False, description="reliable links: double the time-out of a segment with every attempt"
-    )
-
-
-@register
-class RepairOptions(AddedOptions):
-    """Options of broadcasts that go around faults."""
-
-    before = "plugin"
-
-    repair: Annotated[LowerText | None, Option(OptionGroup.REPAIR, reach=DATA)] = Field(
-        None,
-        max_length=128,
-        description="rule for nodes to get what faults keep from them in a broadcast: next-port, switch-tree, "
-        "spanning-tree, re-root or edges",
-    )
-    repair_after: Annotated[StepCount | None, Option(OptionGroup.REPAIR, IN_REPAIR, reach=DATA)] = Field(
-        None,
-        description="steps, or times the longest step under the timed clock, by which a packet is overdue before it is "
-        "asked for; default: K of detect:K, or 1",
     )
 
 

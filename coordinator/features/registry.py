@@ -1,5 +1,7 @@
 """The features of the nodes. To add one, write its module and add its line here."""
 
+from typing import Final
+
 from coordinator.annexes import merged
 from coordinator.features.agreement import AgreementFeature
 from coordinator.features.base import FEATURES as FEATURES  # noqa: PLC0414  # complete once this is imported
@@ -7,18 +9,20 @@ from coordinator.features.base import Feature
 from coordinator.features.detection import DetectionFeature
 from coordinator.features.liveness import LivenessFeature
 from coordinator.features.reliable import ReliableFeature
-from coordinator.features.repair import RepairFeature
 from emunode.annexes import load
 from emunode.model import CollectiveSpec
+
+_of_annexes: Final = {name: load(target)() for name, target in merged("features").items()}
+_repairs: Final = [feature for name, feature in _of_annexes.items() if name == "repair"]
 
 # Agreement first: where the collective runs again, the deliveries of its first run decide nothing. Repair and reliable
 # links come before detection, because they deliver segments that the claims of detection count as withheld.
 for _feature in (
     AgreementFeature(),
-    RepairFeature(),
+    *_repairs,
     ReliableFeature(),
     DetectionFeature(),
-    *(load(target)() for target in merged("features").values()),
+    *(feature for feature in _of_annexes.values() if feature not in _repairs),
     LivenessFeature(),
 ):
     FEATURES.add(_feature)

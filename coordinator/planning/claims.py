@@ -11,7 +11,7 @@ from coordinator.theory.lower_bounds import RequiredTraffic, least_seconds, lowe
 from coordinator.theory.outage_claims import claims_with_outages
 from coordinator.theory.votes import vote_claims
 from emunode.algorithms.claims import Assumption, Claim, distinct, of_uneven_blocks
-from emunode.algorithms.repair import original_of
+from emunode.algorithms.tree_collective import original_of
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Collective
 

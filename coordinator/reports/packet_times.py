@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from coordinator.features.journals.repair import answers
+from coordinator.annexes import annex_function
 from coordinator.features.journals.rows import IS_REQUEST, WITHHELD, hops_of
 from coordinator.reports.data import RunData
 from coordinator.scenario.model import costs_of
@@ -77,7 +77,8 @@ def _with_repairs(data: RunData, packets: pl.DataFrame) -> pl.DataFrame:
     assert data.journal is not None
     if not packets["request"].any():
         return packets.with_columns(repair=pl.lit(value=False))
-    repairs = answers(data.journal.with_columns(pl.col("outcome").cast(pl.String)))
+    answers = annex_function("answers to requests")
+    repairs: pl.LazyFrame = answers(data.journal.with_columns(pl.col("outcome").cast(pl.String)))
     keys = repairs.select(*PACKET, repair=pl.lit(value=True)).unique().collect(engine="streaming")
     return packets.join(keys, on=PACKET, how="left").with_columns(pl.col("repair").fill_null(value=False))
 

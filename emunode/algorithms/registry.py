@@ -8,9 +8,8 @@ from typing import Final
 
 import emunode.topologies.registry  # noqa: F401  # declares the families
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm, Need
-from emunode.algorithms.repair import make_repaired
 from emunode.annexes import ALGORITHMS as FROM_OUTSIDE
-from emunode.annexes import from_annex
+from emunode.annexes import REPAIRED, from_annex
 from emunode.errors import PLUGIN_HINT, ScenarioError, did_you_mean
 from emunode.model import Collective, CollectiveSpec, EvenParts
 from emunode.topologies.base import FAMILIES, Topology
@@ -130,7 +129,10 @@ def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
     """
     entry = find_algorithm(topology, spec)
     require_visitable(topology, entry)
-    return entry(topology, spec) if spec.repair is None else make_repaired(entry, topology, spec)
+    if spec.repair is None:
+        return entry(topology, spec)
+    repaired: Algorithm = from_annex(*REPAIRED)(entry, topology, spec)
+    return repaired
 
 
 def cuts_vector(entry: RegisteredAlgorithm) -> bool:

@@ -45,6 +45,11 @@ WALKED: Final = 10_000
 """Nodes of the largest network whose tree is walked for a claim."""
 
 
+def original_of(algorithm: Algorithm) -> Algorithm:
+    """Return the algorithm as it runs without faults; another one if this goes around them."""
+    return (isinstance(algorithm, TreeCollective) and algorithm.replaces) or algorithm
+
+
 class OverTrees(Algorithm):
     """An algorithm whose messages travel over spanning trees."""
 
@@ -78,6 +83,8 @@ class TreeCollective(OverTrees, FoldingSchedule):
     (True, 3, (0, 1, 15, 13, 12, 18, 23))
     """
 
+    replaces: Algorithm | None = None
+    """The algorithm as it runs without faults, if this one goes around them."""
     link_capacity: int | None = 1
     splits_across_trees = True
     """Whether a message is cut into `count` x `segments` parts for the trees.

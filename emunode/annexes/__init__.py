@@ -27,6 +27,10 @@ ALGORITHMS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """The algorithms whose hops come from outside: their annex, and the function that returns the class for a collective."""
 
+REPAIRED: Final = ("--repair", "repair", "emunode.annexes.repair.rules:make_repaired")
+"""Algorithms that go around faults."""
+REPAIR_LAYER: Final = ("--repair", "repair", "emunode.annexes.repair.pull:repair_layer")
+"""The requests of a rank for what it lacks."""
 NUMBER_PAYLOADS: Final = ("numbers", "emunode.annexes.numbers.payloads:payloads_for")
 """The messages of reductions of real numbers."""
 

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from emunode.algorithms.base import Algorithm, LocalView
-from emunode.algorithms.repair import rule_of
+from emunode.annexes import REPAIR_LAYER, from_annex
 from emunode.protocols.agreement import AgreementLayer
 from emunode.protocols.base import LOCK_STEP, Durations, Protocol, Stack
 from emunode.protocols.reliable import ReliableLayer
-from emunode.protocols.repair.pull import PullRule
 
 
 def _reliable(algorithm: Algorithm, _view: LocalView, _timing: Durations) -> Protocol | None:
@@ -16,8 +15,10 @@ def _reliable(algorithm: Algorithm, _view: LocalView, _timing: Durations) -> Pro
 
 
 def _repair(algorithm: Algorithm, view: LocalView, timing: Durations) -> Protocol | None:
-    rule = rule_of(algorithm.spec)
-    return rule.layer(algorithm, view, timing) if isinstance(rule, PullRule) else None
+    if algorithm.spec.repair is None:
+        return None
+    layer: Protocol | None = from_annex(*REPAIR_LAYER)(algorithm, view, timing)
+    return layer
 
 
 def _agreement(algorithm: Algorithm, view: LocalView, _timing: Durations) -> Protocol | None:

@@ -22,10 +22,10 @@ from coordinator.history.journal import RECORD
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.breadth_first import BreadthFirstBroadcast
 from emunode.algorithms.flooding import Flood
+from emunode.annexes import is_installed
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ContractError, RegistrationError, RuleError, ScenarioError
 from emunode.model import Collective, CollectiveSpec, HopOutcome, Port, Rank
-from emunode.protocols.repair.edges import CoordinateReduction, orientations
 from emunode.registry import register
 from emunode.testing import check_topology, check_topology_at, check_trees, check_trees_at, to_networkx
 from emunode.topologies.base import FAMILIES, SEARCH_LIMIT, CayleyTopology, Topology
@@ -130,10 +130,6 @@ PLANS = (
 )
 VARIANTS: dict[type[Trees], Make] = {
     BalancedTrees: lambda topology: [BalancedTrees(topology), BalancedTrees(topology, topology.degree)],
-    CoordinateReduction: lambda topology: (
-        # Some first units in either sense.
-        list(orientations(topology))[::5] if isinstance(topology, EisensteinJacobi) else []
-    ),
     GrayPaths: lambda topology: [GrayPaths(topology), GrayPaths(topology, topology.degree)],
     GrownTree: lambda topology: [GrownTree(topology, ())],
     PartialTree: lambda topology: [PartialTree(topology, parents_of(GrownTree(topology, ())))],
@@ -145,6 +141,12 @@ VARIANTS: dict[type[Trees], Make] = {
         TurnedBinomialTrees(topology, [*rotations(topology.degree, topology.degree), *reflections(topology.degree, 2)])
     ],
 }
+if is_installed("emunode", "repair"):
+    edges = import_module("emunode.annexes.repair.edges")
+    # Some first units in either sense.
+    VARIANTS[edges.CoordinateReduction] = lambda topology: (
+        list(edges.orientations(topology))[::5] if isinstance(topology, EisensteinJacobi) else []
+    )
 NOT_SPANNING = {phased.PrintedTree}
 """The algorithm as printed: it does not reach every node of two and more dimensions."""
 BUILDING_TABLES = {BalancedTree, GrownTree, NecklaceTree, ParentTrees, PartialTree, RotatedPaths}

@@ -18,6 +18,8 @@ from tests.helpers.command_line import Call
         "coordinator.schedules.base",
         "coordinator.mpi.rules.base",
         "coordinator.additions.probe",
+        "emunode.algorithms.repair",
+        "emunode.protocols.repair.pull",
         "emunode.values.float_types",
     ],
 )

@@ -64,12 +64,15 @@ def record_of(line: str, **more: object) -> Record:
     }
 
 
+OF_ANNEXES: Final = {"values=": "numbers", "repair=": "repair"}
+"""The annexes of options in the records."""
+
+
 def recorded() -> list[Record]:
     """Read the records, but those of annexes that are not here."""
     records = [json.loads(line) for line in FILE.read_text().splitlines()]
-    return (
-        records if is_installed("coordinator", "numbers") else [each for each in records if "values=" not in str(each)]
-    )
+    missing = [option for option, annex in OF_ANNEXES.items() if not is_installed("coordinator", annex)]
+    return [each for each in records if not any(option in str(each) for option in missing)]
 
 
 def scenarios() -> Iterator[str]:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from coordinator.features.journals import detection as detection
     from coordinator.features.journals import reliable as reliable
-    from coordinator.features.journals import repair as repair
     from coordinator.features.journals import repetition as repetition
     from coordinator.features.journals import rows as rows
     from coordinator.features.journals import waits as waits
 
-MODULES: Final = ("detection", "reliable", "repair", "repetition", "rows", "waits")
+MODULES: Final = ("detection", "reliable", "repetition", "rows", "waits")
 
 
 def __getattr__(name: str) -> ModuleType:

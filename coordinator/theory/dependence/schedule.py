@@ -22,7 +22,7 @@ from coordinator.theory.dependence.bit_rows import Groups, Indices, grouped
 from coordinator.theory.dependence.size import MOST_STEPS, TRACE_HOPS, InexactError
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
-from emunode.algorithms.repair import original_of
+from emunode.algorithms.tree_collective import original_of
 from emunode.engine.memory import MemoryEngine
 from emunode.model import ALL_RANKS, FOLDING, Step
 from emunode.play import play

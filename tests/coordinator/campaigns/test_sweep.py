@@ -113,8 +113,8 @@ def test_networks_without_the_algorithm_are_left_out() -> None:
         ({"metric": "receivers_per_step"}, "invalid metric"),
         ({"metric": "repairs_per_step", "repair": "edges"}, "invalid metric"),
         (
-            {"metric": "repairs"},
-            "invalid metric 'repairs': only runs with the feature repair have it, and flood on star:3",
+            {"metric": "decisions"},
+            "invalid metric 'decisions': only runs with the feature agreement have it, and flood on star:3",
         ),
         ({"algorithms": ["edt"], "topologies": ["ring:3..5"]}, "invalid algorithm 'edt'"),
         ({"algorithms": []}, "at least one algorithm"),

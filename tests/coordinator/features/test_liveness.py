@@ -8,9 +8,9 @@ import pytest
 
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_ends import ended
+from emunode.annexes import from_annex
 from emunode.errors import ScenarioError
 from emunode.protocols.reliable import ReliableLayer
-from emunode.protocols.repair.pull import PullLayer
 from emunode.topologies.registry import parse_topology
 from tests.helpers.command_line import Call
 from tests.helpers.scenarios import Case
@@ -136,11 +136,13 @@ def test_repair_of_any_single_crash_ends_within_the_bound(after: int, worst: int
 
 
 def test_nodes_that_never_ask_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forget(layer: PullLayer, _now: int) -> None:
+    layers = from_annex("--repair", "repair", "emunode.annexes.repair.pull:PullLayer")
+
+    def forget(layer: Any, _now: int) -> None:
         for each in layer._awaited:
             each.advance()
 
-    monkeypatch.setattr(PullLayer, "wake", forget)
+    monkeypatch.setattr(layers, "wake", forget)
     case = Case("hypercube:3 broadcast sbt repair=next-port", "crash:001@1")
     assert verdicts(case)["waiting_nodes"] is Verdict.VIOLATED
     assert because(case)[0].startswith("011 101 111: 000 sent it once in step 1, in vain, to 001")

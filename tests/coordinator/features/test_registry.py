@@ -183,7 +183,6 @@ READS = {
     "emunode/algorithms/base.py": 2,
     "emunode/algorithms/folding.py": 1,
     "emunode/algorithms/registry.py": 1,
-    "emunode/algorithms/repair.py": 3,
     "emunode/engine/rank_set.py": 2,
     "emunode/engine/survivor_node.py": 2,
     "emunode/timed/memory_engine.py": 5,

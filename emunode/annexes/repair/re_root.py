@@ -13,14 +13,14 @@ seen from the source.
 from itertools import pairwise
 
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.repair import RepairedBroadcast, RepairedTree
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes.repair.components import BrokenLinks, port_to
+from emunode.annexes.repair.dense import DenseRule
+from emunode.annexes.repair.rules import RepairedBroadcast, RepairedTree
 from emunode.model import Rank
-from emunode.protocols.repair.dense import DenseRule
 from emunode.registry import register
 from emunode.topologies.base import CayleyTopology
 from emunode.trees.breadth_first import BreadthFirstTree
-from emunode.trees.components import BrokenLinks, port_to
 from emunode.trees.partial import PartialTree
 
 MOST_FAULTS = 2

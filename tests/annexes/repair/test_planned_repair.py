@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emunode.algorithms.registry import make_algorithm
-from emunode.algorithms.repair import RepairedBroadcast
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes.repair.components import BrokenLinks
+from emunode.annexes.repair.re_root import valid_sources
+from emunode.annexes.repair.rules import RepairedBroadcast
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
 from emunode.model import Collective, CollectiveSpec, FaultKnowledge, Port, Rank, Repair
 from emunode.net.wire import ROW
 from emunode.play import play
-from emunode.protocols.repair.re_root import valid_sources
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
-from emunode.trees.components import BrokenLinks
 from tests.helpers.support import golden_rows
 
 

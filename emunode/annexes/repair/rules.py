@@ -1,6 +1,6 @@
 """Rules that repair a broadcast over trees: the interface, and the registry of all rules.
 
-There are two sorts. A rule that *pulls* (`emunode.protocols.repair.pull`) works at every rank by itself: a rank that misses
+There are two sorts. A rule that *pulls* (`emunode.annexes.repair.pull`) works at every rank by itself: a rank that misses
 a packet asks its neighbours for it. A rule that *plans* knows all faults in force in step 1 (fault knowledge `all`) and
 runs the broadcast over other trees that avoid them.
 
@@ -16,12 +16,12 @@ from typing import ClassVar, Final, NamedTuple
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes.repair.components import BrokenLinks
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank, Step
 from emunode.registry import Registry
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
-from emunode.trees.components import BrokenLinks
 from emunode.trees.partial import PartialTree
 
 MODULES: Final[Mapping[str, str]] = {
@@ -31,7 +31,7 @@ MODULES: Final[Mapping[str, str]] = {
     "re-root": "re_root",
     "edges": "edges",
 }
-"""The modules below `emunode.protocols.repair`, by the rule that each registers."""
+"""The modules below `emunode.annexes.repair`, by the rule that each registers."""
 
 
 class RepairRule(ABC):
@@ -112,8 +112,7 @@ class RepairedBroadcast(TreeCollective):
         broken: BrokenLinks,
         repaired: RepairedTree,
     ) -> None:
-        self.original = original
-        """The algorithm as it runs without faults."""
+        self.replaces = original
         self.broken = broken
         self.name = original.name  # type: ignore[misc]  # a class of its own for each algorithm would say no more
         self.citation = rule.citation  # type: ignore[misc]
@@ -147,11 +146,6 @@ class RepairedBroadcast(TreeCollective):
         return self.claims() if self.spec.sources_live(faulty) else []
 
 
-def original_of(algorithm: Algorithm) -> Algorithm:
-    """Return the algorithm as it runs without faults; another one if this is repaired."""
-    return algorithm.original if isinstance(algorithm, RepairedBroadcast) else algorithm
-
-
 REPAIRS: Final = Registry[str, RepairRule](
     "repair rule",
     RepairRule,
@@ -160,7 +154,7 @@ REPAIRS: Final = Registry[str, RepairRule](
     instances=True,
 )
 """Every rule by its name."""
-REPAIRS.declare((name, f"emunode.protocols.repair.{module}") for name, module in MODULES.items())
+REPAIRS.declare((name, f"emunode.annexes.repair.{module}") for name, module in MODULES.items())
 
 
 def rule_of(spec: CollectiveSpec) -> RepairRule | None:

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from emunode.algorithms.base import Algorithm, LocalView
-from emunode.algorithms.repair import RepairRule
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes.repair.rules import RepairRule, rule_of
 from emunode.model import ALL_RANKS, Packet, Port, Rank, Repair, Segment, Step
 from emunode.protocols.base import (
     ControlKind,
@@ -55,6 +55,12 @@ class PullRule(RepairRule):
         """Return the layer of one rank."""
         assert isinstance(algorithm, TreeCollective), "repair refuses other algorithms"
         return PullLayer(self, algorithm, view, timing)
+
+
+def repair_layer(algorithm: Algorithm, view: LocalView, timing: Durations) -> Protocol | None:
+    """Return the layer of one rank; None under a rule whose nodes ask for nothing."""
+    rule = rule_of(algorithm.spec)
+    return rule.layer(algorithm, view, timing) if isinstance(rule, PullRule) else None
 
 
 LAST_ROUND: Final = 1 << 15

@@ -16,7 +16,7 @@ from coordinator.results.metrics import count_trial
 from emunode.errors import ScenarioError
 from emunode.model import CONTROL_TREE
 from tests.helpers.command_line import ROOT, Call, fields
-from tests.helpers.feature_support import REPAIR, TIMED, Values
+from tests.helpers.feature_support import REPAIR, SHRINK, TIMED, Values
 from tests.helpers.scenarios import Case
 from tests.helpers.support import played, run_and_draw, run_scenario
 
@@ -162,6 +162,13 @@ def test_packets_of_one_duration_are_repaired_as_in_lock_step(line: str) -> None
     assert timed.summary["journal_hash"] == stepped.summary["journal_hash"]
     if "per_byte" not in line:
         assert timed.summary["recovery_seconds"] == stepped.summary["recovery_steps"] / 1000  # type: ignore[operator]
+
+
+def test_a_collective_is_either_repaired_or_run_again() -> None:
+    with pytest.raises(
+        ScenarioError, match="invalid on_failure 'shrink': a collective is either repaired or run again"
+    ):
+        _ = Case(REPAIR | SHRINK).plan
 
 
 @pytest.mark.parametrize("more", [{}, {"port_model": "one-port"}, {"segments": 3, "message_bytes": 100, "messages": 2}])

@@ -1,11 +1,11 @@
 """Dense Eisenstein-Jacobi and Gaussian networks: the common part of the repairs for them."""
 
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.repair import PlannedRule
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes.repair.components import BrokenLinks
+from emunode.annexes.repair.rules import PlannedRule
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.residues import Gaussian, ResidueNetwork
-from emunode.trees.components import BrokenLinks
 
 
 class DenseRule(PlannedRule):

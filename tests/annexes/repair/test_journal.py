@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coordinator.features.journals.repair import repair_violations
+from coordinator.annexes.repair.journal import repair_violations
 from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict
 from emunode.model import CONTROL_TREE, Repair

@@ -3,10 +3,10 @@
 from heapq import heapify, heappop, heappush
 
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.repair import PlannedRule, RepairedBroadcast, RepairedTree
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes.repair.components import BrokenLinks, Forest, Joining
+from emunode.annexes.repair.rules import PlannedRule, RepairedBroadcast, RepairedTree
 from emunode.registry import register
-from emunode.trees.components import BrokenLinks, Forest, Joining
 
 
 class SpanningTree(PlannedRule):

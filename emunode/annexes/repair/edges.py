@@ -15,15 +15,15 @@ from typing import Final
 
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.repair import RepairedBroadcast, RepairedTree
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes.repair.components import BrokenLinks, Forest, Joining
+from emunode.annexes.repair.dense import DenseRule
+from emunode.annexes.repair.rules import RepairedBroadcast, RepairedTree
 from emunode.model import Port, Rank
-from emunode.protocols.repair.dense import DenseRule
 from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.topologies.residues import Gaussian
 from emunode.trees.base import Trees, refuse_root
-from emunode.trees.components import BrokenLinks, Forest, Joining
 
 WAYS: Final = 4
 """Links into a component that are tried, the best ones first."""

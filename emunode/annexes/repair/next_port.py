@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes.repair.pull import PullRule
 from emunode.model import Port, Rank
-from emunode.protocols.repair.pull import PullRule
 from emunode.registry import register
 
 

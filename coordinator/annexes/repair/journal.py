@@ -11,12 +11,12 @@ from coordinator.features.journals.rows import ARRIVED, IS_DATA, IS_REQUEST, LIN
 from coordinator.history.prediction import completed, prediction
 from coordinator.history.timetable import PACKET, Timetable, with_starts
 from coordinator.scenario.model import costs_of
-from emunode.algorithms.repair import RepairedBroadcast, original_of
-from emunode.algorithms.tree_collective import TreeCollective
+from emunode.algorithms.tree_collective import TreeCollective, original_of
+from emunode.annexes.repair.pull import healed
+from emunode.annexes.repair.rules import RepairedBroadcast
 from emunode.faults.effects import Delays, Drifts, Duplicates
 from emunode.model import Port, Rank, Step
 from emunode.protocols.base import LOCK_STEP, Durations
-from emunode.protocols.repair.pull import healed
 from emunode.timed.cost_model import NANO
 from emunode.timed.rank import PositiveCosts
 from emunode.timed.through_protocol import timing_of

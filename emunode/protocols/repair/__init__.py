@@ -1,1 +1,0 @@
-"""Rules of repair, one file each; `emunode.algorithms.repair` has their interface and their registry."""
