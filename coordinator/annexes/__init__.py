@@ -32,7 +32,7 @@ class Annex(NamedTuple):
     features: Mapping[str, str] = {}
     """The target of each feature of nodes by its name; `coordinator.features.registry` has their order."""
     panels: Mapping[str, str] = {}
-    """The target of each panel of a report; they come before the panel of steps."""
+    """The target of each panel of a report, by the function of the core whose panel it follows."""
 
 
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -1,6 +1,7 @@
 """A chart as SVG text: a plotting area, the axes around it, and the marks in it.
 
-Every chart of `charts`, `heat_chart` and `space_time_chart` is one `Chart`. Texts from files are escaped here.
+Every chart of `charts` and `heat_chart`, and the diagram of space and time, is one `Chart`. Texts from files are
+escaped here.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Exports of runs, networks and campaigns: GraphML, GOAL, traces, animations, and figures for papers."""
+"""Exports of runs, networks and campaigns: GraphML, GOAL, traces, animations, space-time diagrams, figures for papers."""
 
 from coordinator.annexes import Annex
 
@@ -36,6 +36,7 @@ def register() -> Annex:
                 "Write the points of the curves of a campaign.",
             ),
         },
+        panels={"delivery_times_panel": "coordinator.annexes.exports.space_time.panel:space_time_panel"},
         calls={
             "Run.export": "coordinator.annexes.exports.files:export_run",
             "Run.figures": "coordinator.annexes.exports.figures:figures_of_run",

@@ -15,6 +15,7 @@ from typing import Final
 from coordinator.annexes import annex_function
 from coordinator.annexes.exports import latex, paper_figures
 from coordinator.annexes.exports.graph_formats import executed_trees
+from coordinator.annexes.exports.space_time.panel import space_time_diagram
 from coordinator.reports import network_svg
 from coordinator.reports.chart import Chart, DrawChart
 from coordinator.reports.data import RunData
@@ -25,7 +26,6 @@ from coordinator.reports.maps.marks import SHAPES, LegendEntry
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.delivery_times import served_chart
 from coordinator.reports.panels.links import loads_chart, ports_chart, timelines_chart
-from coordinator.reports.panels.space_time import space_time_diagram
 from coordinator.reports.panels.steps import delivered_chart, step_charts
 from coordinator.reports.panels.traffic import traffic_charts
 from coordinator.reports.pictures import Picture, picture_of, write_lines

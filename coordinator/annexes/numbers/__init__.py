@@ -8,7 +8,7 @@ def register() -> Annex:
     return Annex(
         options={"NumberOptions": "coordinator.annexes.numbers.options"},
         features={"numbers": "coordinator.annexes.numbers.feature:NumberFeature"},
-        panels={"additions": "coordinator.annexes.numbers.panel:additions_panel"},
+        panels={"agreement_panel": "coordinator.annexes.numbers.panel:additions_panel"},
         calls={
             "hold arrays as contributions": "coordinator.annexes.numbers.files:hold_contributions",
             "store contributions": "coordinator.annexes.numbers.files:write_contributions",

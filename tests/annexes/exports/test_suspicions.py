@@ -1,4 +1,4 @@
-"""Suspicions in traces."""
+"""Suspicions in traces, and in the diagram of a run in space and time."""
 
 import json
 import shutil
@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.annexes.exports.space_time.panel import space_time_panel
 from coordinator.annexes.exports.traces.chrome import chrome_trace
 from coordinator.annexes.exports.traces.events import TraceEvents
 from coordinator.execution.sinks import RunResult
 from coordinator.reports.data import read_run
+from coordinator.reports.panels.base import Report
 from tests.coordinator.reports import test_delivery_times
 
 result = test_delivery_times.result  # a fixture
@@ -25,7 +27,16 @@ def test_suspicions_are_in_the_trace(result: RunResult) -> None:
     ]
 
 
+def test_suspicions_are_in_the_diagram(result: RunResult) -> None:
+    wide = str(space_time_panel(Report(read_run(result.path)))).partition("narrow")[0]
+    begun = [each for each in json.loads((result.path / "suspicions.json").read_text()) if each["suspected"]]
+    assert wide.count('fill="var(--purple)"') == len(begun)
+    assert "000 suspects 010, wrongly" in wide
+
+
 def test_a_damaged_file_only_loses_its_marks(result: RunResult, tmp_path: Path) -> None:
     path = shutil.copytree(result.path, tmp_path / "run")
     (path / "suspicions.json").write_text('[{"rank": 99, "seconds": 1, "port": 0}, {"rank": 0}]')
-    assert b'"suspicion"' not in b"".join(chrome_trace(TraceEvents(read_run(path))))
+    data = read_run(path)
+    assert b'"suspicion"' not in b"".join(chrome_trace(TraceEvents(data)))
+    assert space_time_panel(Report(data)) is not None

@@ -1,4 +1,4 @@
-"""Timelines of links, and the space-time diagram of large networks, against the journal."""
+"""Timelines of links against the journal."""
 
 import re
 from collections import Counter
@@ -10,13 +10,11 @@ import pytest
 from coordinator.reports.data import read_run
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.links import TIMELINES, TIPPED_CELLS, heat_map, links_panel
-from coordinator.reports.panels.space_time import space_time_panel
 from emunode.topologies.registry import parse_topology
 from tests.helpers.command_line import fields
 from tests.helpers.scenarios import Case
 
 TIP = re.compile(r"<title>(\S+) → (\S+), step (\d+): (\d+)</title>")
-LABEL = re.compile(r'<text class="end" x="\d+" y="[\d.]+">([^<]*)</text>')
 
 
 @pytest.mark.parametrize("scenario", ["hypercube:3 alltoall sbt", "hypercube:4 alltoall sbt", "hypercube:3 gather sbt"])
@@ -60,27 +58,3 @@ def test_heat_maps_of_many_cells_are_a_path_per_shade() -> None:
     widths = [float(width) for width in re.findall(r"h([\d.]+)v", drawing)]
     left, right = (float(re.search(rf'data-{side}="([\d.]+)"', drawing)[1]) for side in ("left", "right"))  # type: ignore[index]
     assert sum(widths) == pytest.approx(cells * (right - left) / steps, rel=0.01)
-
-
-def test_large_networks_show_the_paths_to_the_last_node(tmp_path: Path) -> None:
-    path = Case("star:5 broadcast greedy-tree").stored(tmp_path / "run").path
-    report = Report(read_run(path))
-    text = str(space_time_panel(report))
-    topology, journal = parse_topology("star:5"), pl.read_parquet(path / "journal.parquet")
-    last = journal.filter(pl.col("step") == pl.col("step").max())["receiver"].min()
-    assert isinstance(last, int)
-    chain, parents = [last], dict(journal.select("receiver", "sender").iter_rows())
-    while chain[0] in parents:
-        chain.insert(0, parents[chain[0]])
-    assert f"the nodes on the paths to {topology.label(last)}, which was done last" in text
-    labels = LABEL.findall(text.partition("chart full")[2].partition("</svg>")[0])
-    assert labels[:-1] == [topology.label(rank) for rank in chain]
-    among = journal.filter(pl.col("sender").is_in(chain) & pl.col("receiver").is_in(chain))
-    assert text.partition("chart full")[2].partition("</svg>")[0].count("L") == len(among)
-
-
-def test_without_a_source_the_busiest_nodes_are_shown(tmp_path: Path) -> None:
-    path = Case("hypercube:6 allgather bfb").stored(tmp_path / "run").path
-    text = str(space_time_panel(Report(read_run(path))))
-    assert "the 24 nodes with the most packets" in text
-    assert len(LABEL.findall(text.partition("chart full")[2].partition("</svg>")[0])) == 24 + 1  # and the unit of time

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import polars as pl
 
+from coordinator.annexes.exports.space_time.packet_times import packet_times, suspicion_words
 from coordinator.reports.data import RunData
-from coordinator.reports.packet_times import packet_times, suspicion_words
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from coordinator.annexes.exports.space_time.chart import CIRCLE
+from coordinator.annexes.exports.space_time.packet_times import packet_times
+from coordinator.annexes.exports.space_time.panel import space_time_panel
 from coordinator.reports.data import read_run
-from coordinator.reports.packet_times import packet_times
 from coordinator.reports.panels.base import Report
-from coordinator.reports.panels.space_time import space_time_panel
-from coordinator.reports.space_time_chart import CIRCLE
 from tests.helpers.command_line import Call, fields
 from tests.helpers.support import run_scenario
 

@@ -25,7 +25,7 @@ def packet_times(data: RunData, among: Sequence[int] | None = None) -> pl.DataFr
     """Return one row per packet, by start: PACKET, bytes, start, end, started, ended (seconds), and `kind`; None
     without a journal.
 
-    `kind` is one of `STYLES` (`space_time_chart`). A lost packet has the end that it
+    `kind` is one of `STYLES` (`chart`). A lost packet has the end that it
     would have had unslowed; a withheld one ends where it would have started, and is left out under the timed clock,
     since it has no time there. `started` and `ended` are achieved times, null in lock-step. `among` leaves out packets
     from or to other ranks.

@@ -2,17 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import polars as pl
 from markupsafe import Markup
 
-from coordinator.reports.chart import DrawChart, responsive
-from coordinator.reports.packet_times import packet_times, suspicion_words
-from coordinator.reports.pages import fragment, markup
-from coordinator.reports.panels.base import Report
-from coordinator.reports.scene.nodes import has_root
-from coordinator.reports.space_time_chart import (
+from coordinator.annexes.exports.space_time.chart import (
     CIRCLE,
     STYLES,
     WITHHELD,
@@ -22,7 +18,13 @@ from coordinator.reports.space_time_chart import (
     space_time,
     symbol,
 )
+from coordinator.annexes.exports.space_time.packet_times import packet_times, suspicion_words
+from coordinator.reports.chart import DrawChart, responsive
+from coordinator.reports.pages import markup, template
+from coordinator.reports.panels.base import Report
+from coordinator.reports.scene.nodes import has_root
 
+TEMPLATE: Final = Path(__file__).parent / "templates" / "space_time.html.jinja"
 MOST_NODES: Final = 48
 """Larger networks show a choice of nodes: a node needs a row."""
 CHOSEN_NODES: Final = 24
@@ -38,14 +40,15 @@ def space_time_panel(report: Report) -> Markup | None:
     if diagram is None:
         return None
     kinds = [kind for kind in STYLES if kind in diagram.kinds]
-    return fragment(
-        "space_time",
-        figures=[markup(responsive(draw)) for draw in diagram.charts],
-        kinds=[(markup(symbol(kind, SYMBOL[kind == WITHHELD])), STYLES[kind].words) for kind in kinds],
-        faults=diagram.faults,
-        left_out=diagram.left_out,
-        choice=diagram.choice,
-        suspicions=diagram.suspicions,
+    return Markup(
+        template(TEMPLATE).render(
+            figures=[markup(responsive(draw)) for draw in diagram.charts],
+            kinds=[(markup(symbol(kind, SYMBOL[kind == WITHHELD])), STYLES[kind].words) for kind in kinds],
+            faults=diagram.faults,
+            left_out=diagram.left_out,
+            choice=diagram.choice,
+            suspicions=diagram.suspicions,
+        )
     )
 
 
