@@ -32,8 +32,8 @@ MOST_TERMS: Final = 2_000_000
 Alternatives = tuple[frozenset[int], ...]
 """For each segment the numbers of its copies; one of the copies has to arrive."""
 
-
 Term = tuple[int, int, int, int]
+"""Copies that arrive together, these without one copy, that copy, and the factor of the term; sets of copies as bits."""
 
 
 class Use(NamedTuple):
@@ -71,15 +71,15 @@ class BroadcastCopies:
         # Thousands of sets of copies cross equally many links.
         self._chance_by_crossings = cache(self._count_crossings)
 
-        spec, each = algorithm.spec, algorithm.segments_per_message
-        segments = tuple((spec.source, ALL_RANKS, segment) for segment in range(spec.messages * each))
+        spec, length = algorithm.spec, algorithm.segments_per_message
+        segments = tuple((spec.source, ALL_RANKS, segment) for segment in range(spec.messages * length))
         # Of segments that are always struck alike the first stands for all; with losses, every packet counts on its own.
         first = messages.paths.first_alike(segments, timed=messages.threats.timed or self.lossy)
         self.segments = sorted(set(first.values()))
         number = {segment: at for at, segment in enumerate(self.segments)}
         self.segments_of_messages = Counter(
-            frozenset(number[first[segment]] for segment in segments[at : at + each])
-            for at in range(0, len(segments), each)
+            frozenset(number[first[segment]] for segment in segments[at : at + length])
+            for at in range(0, len(segments), length)
         )
         """The number of messages by the segments that they need."""
 
@@ -135,9 +135,10 @@ class BroadcastCopies:
         # Faults on links that no copy uses do no harm, but these links take part in the draw: without them a fixed
         # number of faults would always strike used ones.
         unused = 0, len(draws.links) - sum(size for _, size in crossed)
-        # Weight of a part on a link: 0 if it is down and used, 1 if unused, rate^packets if it loses packets.
+        # Weight of a part on a link: the probability that all packets over it pass. If none passes, that is 0 on a used
+        # link and 1 on an unused one.
         groups = [
-            (size, [int(not packets) if not rate else rate**packets for rate in draws.passing])
+            (size, [chance**packets if chance else int(not packets) for chance in draws.passing])
             for packets, size in (*crossed, unused)
         ]
         if draws.independent:
@@ -228,7 +229,7 @@ def _terms_by_use(copies: BroadcastCopies) -> Mapping[tuple[int, int, Number], i
 
     None if there are too many terms.
     """
-    # By the place of a probability among all of them: to hash a fraction takes longer than the rest.
+    # Probabilities are named by their positions in `places`: to hash a fraction takes longer than all the rest.
     summed: Counter[tuple[int, int, int]] = Counter()
     switches = copies.drawn_switches
     chances: dict[tuple[int, int], int] = {}
@@ -261,7 +262,7 @@ def _terms_by_use(copies: BroadcastCopies) -> Mapping[tuple[int, int, Number], i
 def _terms(messages: Mapping[frozenset[int], int], most: int, alternatives: Alternatives) -> Sequence[Term] | None:
     """Return the terms of the signed sum, and all terms that their unions begin with; None if there are more than `most`.
 
-    A term is a set of copies that arrive together, as bits: (term, term without one copy, that copy, factor).
+    Each follows the term that it extends by one copy.
     """
     total: Counter[int] = Counter()
     for segments, number in messages.items():

@@ -40,12 +40,12 @@ class FailedPlaces(NamedTuple):
 
 
 class ReachedCounts(NamedTuple):
-    """By fault set: the healthy nodes but the source, how many of them are connected to it, and whether it is healthy."""
+    """By fault set: healthy nodes that own data, without the source, and how many of them are connected to it."""
 
     healthy: Indices
     reached: Indices
     decided: NDArray[np.bool_]
-    """Whether the source is healthy, and another node is."""
+    """Whether the source is healthy, and another node that owns data is."""
 
 
 def stops_permanently(fault: Fault) -> bool | None:
@@ -57,10 +57,10 @@ def stops_permanently(fault: Fault) -> bool | None:
     if not effects:
         return None if effects is None else False
     for _, interval, effect in effects:
-        whole = isinstance(effect, Stops) or (
+        stops_all = isinstance(effect, Stops) or (
             isinstance(effect, Loses) and effect.probability == 1 and effect.packet is None
         )
-        if not whole or interval.start > 1 or not interval.is_endless:
+        if not stops_all or interval.start > 1 or not interval.is_endless:
             return None
     return True
 
@@ -119,14 +119,14 @@ class Connectivity:
             if np.array_equal(more, reached):
                 break
             reached = more
-        healthy, found = (numbers(counted(rows[self._counted]), sets) for rows in (alive, reached))
+        healthy, connected = (numbers(counted(rows[self._counted]), sets) for rows in (alive, reached))
         decided = unpacked(alive[self.source])[:sets].astype(np.bool_) & (healthy > 0)
-        return ReachedCounts(healthy, found, decided)
+        return ReachedCounts(healthy, connected, decided)
 
 
 def _part(struck: FailedPlaces, start: int, stop: int) -> FailedPlaces:
-    here = (struck.sets >= start) & (struck.sets < stop)
-    return FailedPlaces(struck.places[here], struck.sets[here] - start)
+    within = (struck.sets >= start) & (struck.sets < stop)
+    return FailedPlaces(struck.places[within], struck.sets[within] - start)
 
 
 _NOTHING = ReachedCounts(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))

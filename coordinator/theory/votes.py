@@ -3,9 +3,11 @@
 A receiver elects the value with more than half of the votes cast. Everything follows from m: of the x trees, m have a
 byzantine node on their path to the receiver.
 
-| strategy of all byzantine nodes | votes for the right value, for one wrong value | result | |---|---|---| | common
-forgery | x - m, m | right if 2 m < x, wrong if 2 m > x, otherwise none | | equivocation | x - m, 1 | right if 2 m < x,
-otherwise none (x >= 2) | | silence | x - m, 0 | right if m < x, otherwise no vote |
+| strategy of all byzantine nodes | votes for the right value, for one wrong value | result |
+|---|---|---|
+| common forgery | x - m, m | right if 2 m < x, wrong if 2 m > x, otherwise none |
+| equivocation | x - m, 1 | right if 2 m < x, otherwise none (x >= 2) |
+| silence | x - m, 0 | right if m < x, otherwise no vote |
 
 If the paths of the trees to each node share no inner node, f byzantine nodes give m <= f. Then f <= floor((x - 1)/2) of
 them are harmless under every strategy, f = x/2 can prevent an election but not turn it, and f > x/2 can turn it
@@ -65,7 +67,7 @@ def ballots(
     All faults must last for the whole run; see `permanent`. `faulty` are the ranks with faults of their own. `seed`
     decides what faults draw.
     """
-    # A fault with several effects is there once.
+    # A fault with several effects has several spells, but counts once.
     faults = {
         place: dict.fromkeys(spell.fault for spell in spells)
         for place, spells in timeline.spells.items()
@@ -130,7 +132,7 @@ def _vote(
 def permanent(timeline: FaultTimeline, last: int | None) -> bool:
     """Report whether a copy's path alone decides its fate.
 
-    Then the faults are in force in all steps up to the `last` one.
+    It does if all faults stop places or treat copies, in every step up to `last` (None: without end).
     """
     # Intervals exclude their end. A fault that ends after the last step of the algorithm lasts for the whole run, too.
     end = ALWAYS if last is None else last + 1
@@ -170,10 +172,12 @@ def vote_claims(
     if paths is not None:
         return _exact_claims(algorithm, paths, timeline, faulty, source)
     all_apart = all(apart)
-    # Two values that differ cannot both win; one altered vote wins only if it is the only vote.
-    if not (broken + 2 * altering <= copies if not all_apart else not broken):
-        return []
-    if not all_apart and not algorithm.traits.disjoint_paths:
+    if all_apart:
+        # Each forgery has one vote, and wins only if no other is cast: without losses there are at least two.
+        if broken:
+            return []
+    # A common forgery needs more than half of the votes cast. Where paths share nodes, one place may cost several votes.
+    elif broken + 2 * altering > copies or not algorithm.traits.disjoint_paths:
         return []
     reason = (
         "no two forgeries agree" if all_apart else f"{altering} forgeries do not outvote {copies - altering} copies"
@@ -193,10 +197,10 @@ def _paths_of(algorithm: Algorithm, timeline: FaultTimeline) -> MessagePaths | N
         return None
     # Segments have one origin and one receiver each, and at most all pairs of ranks occur.
     ends = len(algorithm.sources) * (len(algorithm.topology.data_ranks) if algorithm.spec.common_target < 0 else 1)
-    each = algorithm.spec.messages * algorithm.segments_per_message * algorithm.spec.redundancy
+    copies = algorithm.spec.messages * algorithm.segments_per_message * algorithm.spec.redundancy
     try:
         # As many hops as the plan counts memory for.
-        return paths_of(algorithm, LOSS_HOPS) if ends * each <= MOST_PATHS else None
+        return paths_of(algorithm, LOSS_HOPS) if ends * copies <= MOST_PATHS else None
     except InexactError:
         return None
 

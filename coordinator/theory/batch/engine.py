@@ -1,6 +1,6 @@
 """The batch engine: the results of thousands of fault sets at once.
 
-`Tracer` follows the sets from hop to hop. Segments, votes, messages, and the nodes that miss a message follow from the
+`follow` takes the sets from hop to hop. Segments, votes, messages, and the nodes that miss a message follow from the
 hops by the definitions of `coordinator.results` for a journal.
 """
 
@@ -119,7 +119,7 @@ class BatchEngine:
     def outcome(
         self, flow: Flow, faulty: Bits, trials: int, *, copies: bool = False, latencies: bool = False
     ) -> BatchOutcome:
-        """Return the results of trials from the states of their hops; `faulty` are the ranks, as in `faulty`."""
+        """Return the results of trials from the states of their hops; `faulty` as the method of this name returns it."""
         due = self._due
         healthy = first_trials(trials) & ~faulty
         arrived = due.copies.any(flow.arrived)
@@ -248,10 +248,10 @@ class BatchEngine:
         owed = self._owed_segments(healthy)
         least = np.zeros(trials, np.int64)
         for copies in range(len(self._due.copies.columns)):
-            # Trials where every segment that is due has more than `copies` right copies.
-            # A constant in planes: all bits 1 where the constant has a 1, else all bits 0.
+            # The number `copies` in planes: all bits 1 where the number has a 1, else all bits 0.
             bound = [owed | ~owed if copies >> at & 1 else owed & ~owed for at in range(copies.bit_length())]
-            # Each number of copies that all due segments exceed adds 1, so the sum is the smallest number of copies.
+            # Trials where every due segment has more than `copies` right copies count 1, so the sum is the smallest number
+            # of copies.
             least += numbers([np.bitwise_and.reduce(greater(right, bound) | ~owed, axis=0)], trials)
         # Where nothing is due, every threshold is exceeded, and the sum would mean nothing.
         nothing = numbers([np.bitwise_or.reduce(owed, axis=0)], trials) == 0

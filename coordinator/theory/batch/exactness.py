@@ -111,7 +111,7 @@ def evaluator_bytes(plan: Plan) -> int | None:
     exact or the size is unknown.
     """
     hops = stated_hops(plan.algorithm)
-    # The number first: to find out whether the engine is exact may take as long as a run.
+    # The number first, because a schedule that is too long needs no other reason.
     if hops is None or hops > TRACE_HOPS or why_inexact(plan) is not None:
         return None
     return PASS_BYTES + HOP_BYTES * hops

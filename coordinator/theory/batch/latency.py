@@ -78,7 +78,7 @@ class LatencyCounter:
         """Count the latencies of a batch.
 
         `right` has the trials where each hop brings a right copy, `owed` the trials where each message is due, and
-        `served` the trials where each receiver has a message.
+        `served` the trials where each receiver misses none of the messages due to it, and at least one is due.
         """
         # Segments that are not due never count, so only due segments start as missing.
         missing = owed[self._message]
