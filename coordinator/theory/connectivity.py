@@ -83,12 +83,12 @@ def link_disjoint_paths(adjacency: NeighbourLists, source: Rank, goals: Collecti
         # later path can undo an earlier choice.
         return [neighbour for neighbour in adjacency[rank] if (rank, neighbour) not in flow]
 
-    for found in range(limit):
+    for count in range(limit):
         path = _shortest_path(source, steps, goals.__contains__)
         if path is None:
             # No further path: by the theorem of Ford and Fulkerson the flow is a maximum, and by Menger's theorem this
             # is the number of disjoint paths.
-            return found
+            return count
         for one, other in path:
             # Flows in both directions of a link cancel out.
             if (other, one) in flow:
@@ -118,10 +118,10 @@ def node_disjoint_paths(adjacency: NeighbourLists, source: Rank, goals: Collecti
         # The goals of two paths differ: a goal with a predecessor is the end of an earlier path, or inside one.
         return state % 2 == 0 and state // 2 in goals and state // 2 not in previous
 
-    for found in range(limit):
+    for count in range(limit):
         path = _shortest_path(2 * source + 1, steps, is_free_goal)
         if path is None:
-            return found
+            return count
         # The links where the new path turns back are undone first. A rank where the path has turned back gets its new
         # predecessor in the second loop, and this must not be deleted again.
         for entrance, leaving in path:

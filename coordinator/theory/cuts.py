@@ -161,8 +161,8 @@ def _all_cuts(topology: Topology) -> Iterator[Cut]:
         count = (members & data).bit_count()
         if count not in best or links < best[count][0]:
             best[count] = links, members
-    for count, (least, found) in best.items():
-        ranks = [rank for rank in topology.ranks() if found >> rank & 1]
+    for count, (least, members) in best.items():
+        ranks = [rank for rank in topology.ranks() if members >> rank & 1]
         if 0 < count < total:
             name = f"{_named(topology, ranks)}, {least} links"
             yield Cut(count, total - count, least, name)
@@ -208,8 +208,9 @@ def _by_distance(topology: Topology, root: Rank) -> list[Rank]:
 
 
 def _grown(topology: Topology, root: Rank) -> list[Rank]:
-    """Return all nodes, ordered such that each next one has the fewest links to nodes outside, less its links to nodes
-    inside.
+    """Return all nodes from `root` on, next always the node that adds the fewest links to the border.
+
+    A node adds its links to nodes outside, and takes off its links to nodes inside.
     """
     outside = {rank: len(topology.ports(rank)) for rank in topology.ranks()}
     # The heap is not updated when the key of a node changes: keys only decrease, so the newest entry of a node comes

@@ -34,20 +34,20 @@ def placements(groups: Sequence[tuple[int, Sequence[Number]]], counts: tuple[int
     A group is a number of places and the weight of each part at any of them.
     """
     # Dynamic programming over groups: how many faults of each part have been placed so far, and their weight.
-    found: dict[tuple[int, ...], Number] = {tuple(0 for _ in counts): 1}
+    totals: dict[tuple[int, ...], Number] = {tuple(0 for _ in counts): 1}
     for size, weights in groups:
-        more: dict[tuple[int, ...], Number] = {}
-        for placed, value in found.items():
-            for here in product(*(range(count - done + 1) for count, done in zip(counts, placed, strict=True))):
-                if sum(here) > size:
+        extended: dict[tuple[int, ...], Number] = {}
+        for placed, total in totals.items():
+            # How many faults of each part this group gets.
+            for added in product(*(range(count - done + 1) for count, done in zip(counts, placed, strict=True))):
+                if sum(added) > size:
                     continue
-                # Ordered choices of places within the group, over the order of equal faults: a multinomial
-                # coefficient.
-                uses = perm(size, sum(here)) // prod(map(factorial, here))
-                factor = prod(weight**many for weight, many in zip(weights, here, strict=True))
+                # Ordered choices of places, divided by the orders of equal faults: a multinomial coefficient.
+                ways = perm(size, sum(added)) // prod(map(factorial, added))
+                factor = prod(weight**faults for weight, faults in zip(weights, added, strict=True))
                 # A weight of 0 rules the placement out; dropping it early keeps the table small.
                 if factor:
-                    key = tuple(done + many for done, many in zip(placed, here, strict=True))
-                    more[key] = more.get(key, 0) + value * uses * factor
-        found = more
-    return found.get(counts, 0)
+                    key = tuple(done + faults for done, faults in zip(placed, added, strict=True))
+                    extended[key] = extended.get(key, 0) + total * ways * factor
+        totals = extended
+    return totals.get(counts, 0)

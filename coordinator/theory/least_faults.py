@@ -90,9 +90,9 @@ def least_faults(copies: Sequence[Copy], budget: FaultBudget, cases: Cases | Non
     cases = cases or Cases(MOST_CASES)
     # A fault for each copy is always enough, if any number is.
     for total in range(min(budget.total, len(copies)) + 1):
-        found = _search(copies, budget._replace(total=total), (), range(len(copies)), cases)
-        if found is not None:
-            return found
+        strikes = _search(copies, budget._replace(total=total), (), range(len(copies)), cases)
+        if strikes is not None:
+            return strikes
     return None
 
 
@@ -106,27 +106,27 @@ def _search(
     taken = {place for _, place in chosen}
     strikes = {at: list(_strikes(copies[at], budget, taken)) for at in open_copies if not copies[at].damage}
     # A copy that no affordable fault strikes stays as it is, and is closed for the whole branch.
-    strikes = {at: found for at, found in strikes.items() if found}
+    strikes = {at: affordable for at, affordable in strikes.items() if affordable}
     gains = Counter[Strike]()
-    for found in strikes.values():
-        for strike in found:
+    for affordable in strikes.values():
+        for strike in affordable:
             gains[strike] += budget.weights[strike[0]]
-    # No fault gains more later than it does now, so the largest gains bound the effect of the budget; nor can its
-    # faults take more from a copy than the strongest of them.
-    best = _largest_gains(gains, budget)
-    most = sum(max(budget.weights[part] for part, _ in found) for found in strikes.values())
-    if sum(copy.damage for copy in copies) + min(best, most) < len(copies):
+    # Two bounds on the damage to come. Gains only shrink as faults are placed, so the budget never gains more than the
+    # largest gains of now; and a copy takes no more damage than its strongest fault does.
+    most_by_faults = _largest_gains(gains, budget)
+    most_by_copies = sum(max(budget.weights[part] for part, _ in affordable) for affordable in strikes.values())
+    if sum(copy.damage for copy in copies) + min(most_by_faults, most_by_copies) < len(copies):
         return None
     # Either some fault strikes this copy, or none does; the copy with the fewest places has the fewest cases.
-    at = min(strikes, key=lambda each: (len(strikes[each]), each))
+    at = min(strikes, key=lambda position: (len(strikes[position]), position))
     # The most harmful fault first, since a defeat ends the search. Equal gains are ordered by the fault itself, so that
     # the result does not depend on the order of sets.
-    for strike in sorted(strikes[at], key=lambda each: (-gains[each], each)):
+    for strike in sorted(strikes[at], key=lambda fault: (-gains[fault], fault)):
         after = struck(copies, strike, budget.weights)
         result = _search(after, budget.less(strike[0]), (*chosen, strike), list(strikes), cases)
         if result is not None:
             return result
-    return _search(copies, budget, chosen, [each for each in strikes if each != at], cases)
+    return _search(copies, budget, chosen, [other for other in strikes if other != at], cases)
 
 
 def _largest_gains(gains: Counter[Strike], budget: FaultBudget) -> int:
@@ -138,7 +138,9 @@ def _largest_gains(gains: Counter[Strike], budget: FaultBudget) -> int:
     for (part, _), gain in gains.items():
         by_part[part].append(gain)
     allowed = (
-        gain for found, most in zip(by_part, budget.parts, strict=True) for gain in sorted(found, reverse=True)[:most]
+        gain
+        for gains_of, most in zip(by_part, budget.parts, strict=True)
+        for gain in sorted(gains_of, reverse=True)[:most]
     )
     return sum(sorted(allowed, reverse=True)[: budget.total])
 
@@ -154,6 +156,6 @@ def _strikes(copy: Copy, budget: FaultBudget, taken: set[ThreatPlace]) -> Iterat
 def disjoint(copies: Sequence[Copy]) -> bool:
     """Return whether no place affects two copies."""
     return all(
-        sum(map(len, found)) == len(frozenset().union(*found))
-        for found in zip(*(copy.places for copy in copies), strict=True)
+        sum(map(len, places)) == len(frozenset().union(*places))
+        for places in zip(*(copy.places for copy in copies), strict=True)
     )

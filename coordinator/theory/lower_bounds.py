@@ -346,7 +346,7 @@ def _number(claim: Claim | None) -> float:
 
 
 def transmissions(known: Distances, traffic: RequiredTraffic) -> int:
-    """Return the fewest links that the segments of one number cross.
+    """Return the fewest transmissions of the segments with one number.
 
     All origins and targets are taken together. 0 if nothing is known.
     """
@@ -458,7 +458,8 @@ def _of_root(known: Distances, traffic: RequiredTraffic, root: Rank, *, one_port
 def _of_pairs(known: Distances, traffic: RequiredTraffic, *, one_port: bool) -> Iterator[Bottleneck]:
     """Yield the bottlenecks of a unicast.
 
-    The farthest pair has to share links at its origin, at its target and between. All pairs share a cut.
+    The message of the farthest pair has only the links at its origin, and those of each level around its target. All
+    messages together have the links of the busiest cut.
     """
     topology = known.topology
     origin, target = max(traffic.pairs, key=lambda pair: known.between(*pair))

@@ -10,7 +10,7 @@ from emunode.algorithms.claims import Claim, distinct
 from emunode.model import FOLDING, Port, Rank
 
 FEW_BYTES: Final = 3
-"""Contributions of fewer bytes are zero by chance too often to be left out: once in 2^16 or more."""
+"""A contribution of fewer bytes is all zero once in 2^16 or more often, and then nobody sees that it is missing."""
 
 
 def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
@@ -32,12 +32,12 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
     # In queues an outage that ends moves packets to other steps. Places that are out of service throughout lose at
     # least as much, so a lower bound is left.
     certain = algorithm.dependence is not Dependence.QUEUED or outages.permanent
-    found = losses(algorithm, outages if certain else outages.always())
-    if found is None:
+    lost = losses(algorithm, outages if certain else outages.always())
+    if lost is None:
         return claims
     source = f"{algorithm.citation}: what its paths carry around the outages"
     exact = certain and not folds_few_bytes(algorithm)
-    claims.append(Claim("intact_deliveries", found.delivered, "==" if exact else ">=", source, derived=found.traced))
+    claims.append(Claim("intact_deliveries", lost.delivered, "==" if exact else ">=", source, derived=lost.traced))
     return claims + outage_bounds(algorithm)
 
 

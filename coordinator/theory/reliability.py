@@ -86,7 +86,8 @@ def expected_delivery_ratio(
 
 def _guaranteed_delivery(copies: BroadcastCopies) -> Number | None:
     """Return the probability that no healthy node misses a message; None where it cannot be counted exactly."""
-    # One copy per segment: every path has to be whole, so one product is exact, however many sets there are.
+    # If only links fail and every segment has one copy, all paths have to be whole: one product, however many sets there
+    # are. If nodes fail too, the paths to a faulty node need not be whole.
     whole = None if copies.draws.node_parts else whole_paths(copies)
     # Where faulty links let packets pass, sets of faults do not decide the deliveries alone.
     passing = copies.lossy or any(copies.draws.passing)
@@ -96,7 +97,8 @@ def _guaranteed_delivery(copies: BroadcastCopies) -> Number | None:
 def _count_sets(copies: BroadcastCopies) -> Number | None:
     """Return the share of sets of faults that leave every healthy node served; None if there are too many sets."""
     draws, receivers = copies.draws, len(copies.messages.receivers)
-    # A set that leaves no healthy receiver is undecided in a campaign; with switches the number does not tell.
+    # A set that leaves no healthy receiver is undecided in a campaign. Where switches may fail too, the number of faulty
+    # nodes does not say whether a receiver is left.
     if copies.drawn_switches and max(draws.node_counts) >= receivers:
         return None
     node_counts = {count: chance for count, chance in draws.node_counts.items() if count < receivers}
@@ -124,7 +126,7 @@ def _paths_of(algorithm: Algorithm) -> MessagePaths | None:
 
     None if there are too many, or if a copy does not have one path to each rank.
     """
-    # The number first: to find out by a trace takes a minute.
+    # Refused by the stated number of hops: a trace takes a minute to find the same.
     if (stated_hops(algorithm) or 0) > TRACE_HOPS:
         return None
     try:

@@ -21,14 +21,15 @@ WORDS_AT_ONCE: Final = 2**18
 
 
 def sets_at_once(width: int) -> int:
-    """Return the sets whose unions of `width` words are made at once."""
+    """Return how many sets to unite at once, for rows of `width` words."""
     return max(1, min(SETS_AT_ONCE, WORDS_AT_ONCE // max(1, width)))
 
 
 class SetScan:
     """Every choice of `count` of `room` places for each part (room, count), in blocks of about `at_once` sets.
 
-    Each part chooses for itself: two parts for the same kind of place may choose the same one (`without_repetition`).
+    Each part chooses for itself, so two parts for one kind of place may choose the same place; `without_repetition`
+    finds these sets.
     """
 
     def __init__(self, choices: Sequence[tuple[int, int]], at_once: int = SETS_AT_ONCE) -> None:
@@ -57,7 +58,11 @@ class SetScan:
         yield from self._scanned(given.reshape(1, -1), extended)
 
     def _scanned(self, start: Sets, extended: Callable[[Sets, int, Indices], Sets]) -> Iterator[Sets]:
-        """Yield the sets that `extended` makes of a part, a place and copies of shorter sets (it may change the copies)."""
+        """Yield all sets in blocks, each extended place by place from `start`.
+
+        `extended` gets shorter sets, a part, and a place of that part to add to each set. The sets are copies: it may
+        change them.
+        """
 
         def level(depth: int) -> Iterator[tuple[Sets, Indices]]:
             if not depth:

@@ -210,7 +210,8 @@ class SetCounter:
         # Copy by copy, since the copies of a segment are few: numpy combines long axes faster than short ones.
         stopped = [copies[:, 0, at] for at in range(self._copies)]
         lost = _outvoted(copies[:, 0], copies[:, 1]) if self._altering else reduce(np.bitwise_and, stopped)
-        # A copy has a bit only where a message is due, so `lost` has none elsewhere.
+        # A copy has a bit only where a message is due without faults, so `lost` has none elsewhere. Messages from faulty
+        # origins have to be taken out; a faulty receiver is taken out below.
         if not self._only_receivers_fail:
             lost = self._owed(united, lost)
         if not self._by_origin:

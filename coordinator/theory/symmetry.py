@@ -8,8 +8,8 @@ Such a permutation is a symmetry of a *run* if it also maps the algorithm's tree
 arc and the load of every tree. Then a fault and its image cost the same deliveries in the same steps. Every candidate is
 checked for all of this, link by link and arc by arc. For an algorithm without trees only the identity is used.
 
-Networks without translations have other ports at every rank. Their automorphisms are searched by igraph, where it is
-installed, and checked in the same way.
+Networks without translations may number their ports differently at every rank. igraph searches their automorphisms,
+where it is installed, and these are checked in the same way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -203,9 +203,9 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
             continue
         image = _image(symmetry, algorithm.topology, trees[tree])
         other = next((at for at, delays in enumerate(trees) if loads[at] and np.array_equal(delays, image)), None)
+        # Copies of two trees that are mapped onto one would share arcs that the originals do not share.
         if other is None or other in onto or len(loads[other]) != len(load):
             return False
-        # Two trees on one: their copies would share arcs that the originals do not share.
         onto.add(other)
         for (number, segment), (its_number, its_segment) in zip(load, loads[other], strict=True):
             # Copies keep their numbers (their steps), and segments are renamed consistently.
@@ -255,9 +255,9 @@ def count_sets(fault_set: FaultSetSpec, places: FaultSites) -> int:
 
 
 class Orbits:
-    """All sets of faults of a description up to symmetry. Sources are never among them.
+    """All sets of faults of a description up to symmetry.
 
-    Nor are the places of the fault specifications `broken`: the symmetries have to keep these places.
+    No set contains a source, nor a place of the fault specifications `broken`: the symmetries have to keep these places.
     """
 
     def __init__(self, algorithm: Algorithm, symmetries: Sequence[Symmetry], broken: Iterable[str] = ()) -> None:
@@ -282,8 +282,9 @@ class Orbits:
                 yield Orbit(self.specs(row, fault_set), size)
 
     def rows_of(self, fault_set: FaultSetSpec) -> Iterator[tuple[Codes, Codes]]:
-        """Yield these sets in blocks: a row of indices of places for each set, one part after the other, and the sizes
-        of the orbits.
+        """Yield the sets of `of` in blocks, with the sizes of their orbits.
+
+        A set is a row with the indices of its places, one part after the other.
         """
         self.count(fault_set)
         parts = [part for part in fault_set.parts if part.count]
@@ -300,8 +301,8 @@ class Orbits:
         # A set represents its orbit if no image has a smaller number.
         least = images[:, 0] == images.min(axis=1)
         images = np.sort(images[least], axis=1)
-        # The orbit's size is the number of different images.
-        # The images are sorted, so every different one but the first differs from the image before it.
+        # The orbit's size is the number of different images. They are sorted, so each of these but the first differs from
+        # the image before it.
         return rows[least], 1 + (np.diff(images, axis=1) != 0).sum(axis=1)
 
     def _code(self, rows: Codes, parts: Sequence[FaultSetTerm], at: int) -> Codes:

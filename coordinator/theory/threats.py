@@ -208,7 +208,7 @@ def given_damage(
 
 
 def _only_effect(fault: Fault) -> Effect | None:
-    """Return the effect of a fault, if it has one alone, all the time that the fault is in force."""
+    """Return the only effect of a fault; None if it has several, or one for a part of its time."""
     effects = stated_effects(fault) or []
     # With a second effect, or an effect for a part of the time, the weight of the fault would depend on the step.
     return effects[0][2] if len(effects) == 1 and effects[0][1] == fault.interval else None

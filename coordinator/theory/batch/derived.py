@@ -101,14 +101,14 @@ def _over_reliable_links(plan: Plan) -> list[Claim]:
         return []
     try:
         engine = batch_engine_of(plain)
-        found = follow_reliable(plan, engine.schedule, plain.algorithm)
+        fates = follow_reliable(plan, engine.schedule, plain.algorithm)
     except InexactError:
         return []
-    rows = found.arrived.astype(np.uint64)[:, None]
+    rows = fates.arrived.astype(np.uint64)[:, None]
     none = np.zeros(1, np.int64)
     # No fault that is followed here alters a content, and nothing reads the numbers of packets.
     outcome = engine.outcome(Flow(rows, None, None, none, none, none), _faulty(plan), 1)
-    segments = int(found.transmissions.sum() + found.repeats.sum())
+    segments = int(fates.transmissions.sum() + fates.repeats.sum())
     values = {"intact_deliveries": int(outcome.intact[0]), "segments": segments}
     return [Claim(name, value, "==", RELIABLE, derived=True) for name, value in values.items()]
 

@@ -129,9 +129,7 @@ def episodes_of(faults: Sequence[Fault]) -> Iterator[tuple[Episode, Place]]:
 
 
 def _streams(faults: Iterable[Fault]) -> dict[int, str]:
-    """Return for each fault of a link the name of its random numbers: the engines number faults of one kind on one
-    link.
-    """
+    """Return for each fault of a link, by identity, the name of its random numbers."""
     numbers: Counter[tuple[object, ...]] = Counter()
     streams = {}
     for fault in faults:
@@ -139,8 +137,8 @@ def _streams(faults: Iterable[Fault]) -> dict[int, str]:
             key = type(fault), fault.place
             # By identity, because two equal faults on one link have different random numbers.
             streams[id(fault)] = f"{kind_of(fault)} {numbers[key]}"
-            # Faults with a rate of 0 are not counted.
-            # The number of a fault on its link is part of its stream, as in the engines.
+            # As in the engines, the stream has the number of the fault on its link, and a fault with a rate of 0 takes no
+            # number.
             numbers[key] += fault.breaks
     return streams
 

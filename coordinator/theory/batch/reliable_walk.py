@@ -7,7 +7,8 @@ repeats a segment when its time-out has come, and gives it up after `attempts` t
 seed for each packet, as the faults of the plan treat it. Only links over all ports in lock-step are followed, and
 faults that delay nothing: crashes, links that are down, lost and repeated packets.
 
-This model shares no code with `emunode.protocols.reliable`: it decides when segments cross, and judges the engines.
+This model shares no code with `emunode.protocols.reliable`: it decides by itself when segments cross, and so it can judge
+the engines.
 """
 
 from collections import defaultdict, deque
@@ -114,7 +115,7 @@ class _Walk:
         self._injector = faults_by_steps(algorithm)
         self._by_delays = _rule_of(plan) is ForwardRule
         count = len(schedule)
-        self._found = Repeated(np.zeros(count, np.bool_), np.zeros(count, np.int64), np.zeros(count, np.int64))
+        self._fates = Repeated(np.zeros(count, np.bool_), np.zeros(count, np.int64), np.zeros(count, np.int64))
         self._behind: dict[int, list[int]] = defaultdict(list)
         """By hop: the hops that pass its content on."""
         self._offers: dict[tuple[Step, Rank], list[int]] = defaultdict(list)
@@ -163,7 +164,7 @@ class _Walk:
                     self._stop(rank)
                 else:
                     self._act(step, rank, arrived.get(rank, []))
-        return self._found
+        return self._fates
 
     def _is_busy(self) -> bool:
         links = (link for links in self._links.values() for link in links.values())
@@ -213,8 +214,8 @@ class _Walk:
             # A repeated copy is acknowledged again, because the first acknowledgement may have been lost.
             if (port, hop) not in self._answers[rank]:
                 self._answers[rank].append((port, hop))
-            if not self._found.arrived[hop]:
-                self._found.arrived[hop] = True
+            if not self._fates.arrived[hop]:
+                self._fates.arrived[hop] = True
                 new.append(hop)
         return new
 
@@ -222,7 +223,7 @@ class _Walk:
         for link in self._links[rank].values():
             for hop in [hop for hop, due in link.window.items() if due is not None and due <= step]:
                 # The number of transmissions is the number of the attempt.
-                if self._found.transmissions[hop] < self._settings.attempts:
+                if self._fates.transmissions[hop] < self._settings.attempts:
                     link.window[hop] = None
                     link.waiting.append(hop)
                 else:
@@ -247,8 +248,8 @@ class _Walk:
             most = len(link.waiting) if self._plan.algorithm.link_capacity is None else 1
             leaving, link.waiting = link.waiting[:most], link.waiting[most:]
             for hop in leaving:
-                self._found.transmissions[hop] += 1
-                link.window[hop] = step + self._wait(int(self._found.transmissions[hop]))
+                self._fates.transmissions[hop] += 1
+                link.window[hop] = step + self._wait(int(self._fates.transmissions[hop]))
                 packets[port].append((False, hop))
         for port, items in sorted(packets.items()):
             self._cross(step, rank, port, items)
@@ -263,7 +264,7 @@ class _Walk:
         if transit.lost:
             return
         for is_answer, hop in items:
-            self._found.repeats[hop] += 0 if is_answer else transit.copies - 1
+            self._fates.repeats[hop] += 0 if is_answer else transit.copies - 1
         # A link that is down still draws its random numbers, like the links of the engines.
         if self._injector.is_dead(step, rank, port):
             return

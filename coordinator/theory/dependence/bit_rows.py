@@ -74,14 +74,14 @@ def total(rows: Bits) -> int:
 
 def added(one: Sequence[Bits], other: Sequence[Bits]) -> list[Bits]:
     """Return the sum of two numbers per trial."""
-    found: list[Bits] = []
+    digits: list[Bits] = []
     carry: Bits | None = None
     for at in range(max(len(one), len(other))):
         bits = [number[at] for number in (one, other) if at < len(number)]
         if carry is not None:
             bits.append(carry)
         # The digit of a sum is the exclusive or of the digits and the carry.
-        found.append(reduce(np.bitwise_xor, bits))
+        digits.append(reduce(np.bitwise_xor, bits))
         match bits:
             case [first, second, third]:
                 # A carry comes from two ones: both numbers, or one of them and the carry from below.
@@ -90,7 +90,7 @@ def added(one: Sequence[Bits], other: Sequence[Bits]) -> list[Bits]:
                 carry = first & second
             case _:
                 carry = None
-    return found if carry is None else [*found, carry]
+    return digits if carry is None else [*digits, carry]
 
 
 def counted(rows: Bits) -> list[Bits]:

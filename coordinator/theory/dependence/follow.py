@@ -109,6 +109,6 @@ class _Totals:
         segments = counted(sent)
         self.segments = added(self.segments, segments)
         # A packet is sent if any of its hops is; its hops are adjacent.
-        whole = len(hops.packets) == len(sent)
-        packets = segments if whole else counted(np.bitwise_or.reduceat(sent, hops.packets))
+        one_segment_each = len(hops.packets) == len(sent)
+        packets = segments if one_segment_each else counted(np.bitwise_or.reduceat(sent, hops.packets))
         self.packets = added(self.packets, packets)

@@ -58,7 +58,7 @@ class MessagePaths:
         for hop, (origin, target, number, tree) in enumerate(zip(*(name.tolist() for name in names), strict=True)):
             receiver = self._hops[hop].receiver
             copies = self._last.setdefault((origin, target, number), {}).setdefault(receiver, {})
-            # Then the last hop would not identify the path of the copy.
+            # After a second arrival, or a return to its origin, the last hop no longer identifies the path of a copy.
             if tree in copies or receiver == origin:
                 raise InexactError("a copy reaches a node twice")
             copies[tree] = hop

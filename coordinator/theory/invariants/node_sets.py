@@ -1,4 +1,4 @@
-"""All sets of a given number of nodes, thousands at once: row r holds one bit for every set: 1 if r is a member.
+"""All sets of a given number of nodes, thousands at once. Row r holds one bit for every set: 1 if r is a member.
 
 The operations on a block of sets are bitwise operations on rows, so that a search from one node takes a fraction of
 a nanosecond for each set and link.
@@ -47,7 +47,7 @@ def blocks(order: int, size: int, *, with_first: bool) -> Iterator[SetBlock]:
         # blocks share these.
         members[free : free + low] = _subsets(low, rest)
         members[[free + node for node in chosen]] = every
-        # Node 0 is a member of every set here, and the members are chosen among the others.
+        # With `with_first`, node 0 is a member of every set, and the other members are chosen among the rest.
         members[:free] = every
         # A complement alone would set the bits behind the last set.
         yield SetBlock(members, every & ~members, count)
@@ -59,8 +59,9 @@ def set_count(order: int, size: int, *, with_first: bool) -> int:
 
 
 def _splits(nodes: int, size: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Yield members among the last nodes, the number of first nodes, and how many of them complete a set: at most BLOCK
-    ways.
+    """Yield the blocks of all sets: common last members, number of first nodes, and how many of these complete a set.
+
+    There are at most BLOCK ways to complete one.
     """
     stack: list[tuple[tuple[int, ...], int, int]] = [((), nodes, size)]
     while stack:
