@@ -61,7 +61,7 @@ def test_topology(name: str) -> None:
 
 
 @pytest.mark.exhaustive(one_in=4)
-@pytest.mark.parametrize("name", [*small_examples(), *large_examples()])
+@pytest.mark.parametrize("name", large_examples())
 @given(st.data())
 @settings(max_examples=8)
 def test_topology_at_any_rank(name: str, data: st.DataObject) -> None:

@@ -16,6 +16,8 @@ from tests.helpers.support import GOLDEN
 
 WORD = 2**64
 FOLDER = GOLDEN / "schedules"
+RIGHT = sorted(path for path in FOLDER.glob("*.xml") if not path.name.startswith(("wrong", "refused", "forest")))
+"""The MSCCL files that hold."""
 NOTHING = 7
 """The content of cells that nothing was written to."""
 Memory = dict[tuple[int, str, int], int]

@@ -6,11 +6,9 @@ from shutil import copy
 import pytest
 
 from emunode.model import Collective
+from tests.annexes.schedules.support import FOLDER
 from tests.helpers.command_line import Call
 from tests.helpers.scenarios import every_algorithm
-from tests.helpers.support import GOLDEN
-
-FOLDER = GOLDEN / "schedules"
 
 
 def test_one_line_for_each_file(call: Call) -> None:

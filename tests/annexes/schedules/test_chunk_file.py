@@ -13,11 +13,8 @@ from coordinator.annexes.schedules.folder import judge_file
 from coordinator.annexes.schedules.formats.msccl import msccl_file
 from coordinator.annexes.schedules.registry import read_schedule
 from emunode.topologies.registry import parse_topology
-from tests.annexes.schedules.support import random_execution, refused_texts
-from tests.helpers.support import GOLDEN, golden_rows
-
-FOLDER = GOLDEN / "schedules"
-RIGHT = sorted(path for path in FOLDER.glob("*.xml") if not path.name.startswith(("wrong", "refused", "forest")))
+from tests.annexes.schedules.support import FOLDER, RIGHT, random_execution, refused_texts
+from tests.helpers.support import golden_rows
 
 
 def network(name: str, file: str) -> str:

@@ -17,10 +17,9 @@ from coordinator.annexes.schedules.registry import read_schedule, schedule_forma
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
-from tests.annexes.schedules.support import refused_texts
-from tests.helpers.support import GOLDEN, golden_rows
+from tests.annexes.schedules.support import FOLDER, refused_texts
+from tests.helpers.support import golden_rows
 
-FOLDER = GOLDEN / "schedules"
 SWITCHED = TableTopology("switched", ["0", "1", "2", "3", "sw"], [(rank, 4) for rank in range(4)], switches=[4])
 
 

@@ -15,12 +15,10 @@ from coordinator.theory.dependence.outages import outages_of
 from emunode.annexes.schedules.given_schedule import GivenHop, parse_given
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS
-from tests.annexes.schedules.support import RandomMessages
+from tests.annexes.schedules.support import FOLDER, RIGHT, RandomMessages
 from tests.helpers.scenarios import Case
-from tests.helpers.support import GOLDEN, golden_rows
+from tests.helpers.support import golden_rows
 
-FOLDER = GOLDEN / "schedules"
-RIGHT = sorted(path for path in FOLDER.glob("*.xml") if not path.name.startswith(("wrong", "refused", "forest")))
 STEPS = {
     row["file"]: row["steps_unlimited"] for row in golden_rows("schedules", "expected-msccl") if row["steps_unlimited"]
 }

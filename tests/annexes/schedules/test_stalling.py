@@ -9,11 +9,7 @@ from coordinator.annexes.schedules.formats.msccl import msccl_file
 from coordinator.annexes.schedules.outages import StepOutages
 from coordinator.annexes.schedules.stalling import stalled_run
 from emunode.errors import ScenarioError
-from tests.annexes.schedules.support import RandomOutage, StallingGpus
-from tests.helpers.support import GOLDEN
-
-FOLDER = GOLDEN / "schedules"
-RIGHT = sorted(path for path in FOLDER.glob("*.xml") if not path.name.startswith(("wrong", "refused", "forest")))
+from tests.annexes.schedules.support import FOLDER, RIGHT, RandomOutage, StallingGpus
 
 
 @pytest.mark.parametrize("path", RIGHT, ids=lambda path: path.stem)

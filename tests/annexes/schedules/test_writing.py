@@ -56,15 +56,6 @@ def test_a_written_schedule_holds_and_runs_again(line: str, tmp_path: Path) -> N
     assert all(each.startswith(starts) for each in dropped)
 
 
-def test_steps_come_back_where_nothing_is_left_out(tmp_path: Path) -> None:
-    case = Case("hypercube:3 allgather bfb")
-    path = tmp_path / "bfb.xml"
-    assert written(case, path) == ["labels of nodes, which are numbers in the file"]
-    one = Case(with_schedule({"schedule": str(path), "topology": "hypercube:3"}))
-    columns = ("step", "sender", "port", "receiver", "origin", "target", "segment", "bytes", "outcome")
-    assert one.journal.select(columns).equals(case.journal.select(columns))
-
-
 @pytest.mark.parametrize(("line", "moved"), [
     ("hypercube:4 scatter sbt", "28 of 32"), ("hypercube:3 reduce sbt", "4 of 7"), ("star:4 reduce edt", "16 of 23"),
     ("star:4 broadcast edt", ""),
@@ -73,17 +64,6 @@ def test_goal_text_says_how_many_hops_move(line: str, moved: str, tmp_path: Path
     dropped = written(Case(line), tmp_path / "x.goal", "goal")
     said = [each for each in dropped if each.startswith("steps")]
     assert said == ([f"steps in which a node waits for nothing: {moved} hops move"] if moved else [])
-
-
-@pytest.mark.parametrize("line", ["hypercube:3 allgather bfb", "star:4 allgather rotated-trees"])
-def test_trees_of_an_allgather_come_back(line: str, tmp_path: Path) -> None:
-    case = Case(line)
-    path = tmp_path / "trees.xml"
-    written(case, path, "forestcoll")
-    one = Case(with_schedule({"schedule": str(path), "topology": line.split(maxsplit=1)[0]}))
-    assert one.summary["verdict"] == "holds"
-    pairs = [sorted(hop[1:] for hop in timetable_of(each.plan.algorithm).hops) for each in (case, one)]
-    assert pairs[0] == pairs[1]
 
 
 @pytest.mark.parametrize(
