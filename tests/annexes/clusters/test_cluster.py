@@ -353,22 +353,17 @@ def test_an_invalid_host_file_is_refused(text: str, reason: str, tmp_path: Path)
     assert reason in str(error.value)
 
 
-def test_ssh_without_machines_is_refused(call: Call) -> None:
-    ended = call(f"run {SCENARIO} --driver ssh")
-    assert ended.status == 2
-    assert "--host-file FILE" in ended.err
-
-
-def test_options_of_launchers_are_refused_elsewhere(call: Call) -> None:
-    ended = call(f"run {SCENARIO} --driver local --launcher srun")
-    assert ended.status == 2
-    assert "only the drivers ssh, mpi and slurm support it, not local" in ended.err
-
-
-def test_a_launcher_that_is_not_there(call: Call) -> None:
-    ended = call(f"run {SCENARIO} --driver mpi --launcher no-such-mpirun")
-    assert ended.status == 4
-    assert "MPI is not installed: no program no-such-mpirun on the path" in ended.err
+@pytest.mark.parametrize(
+    ("flags", "status", "reason"),
+    [
+        ("--driver ssh", 2, "--host-file FILE"),
+        ("--driver local --launcher srun", 2, "only the drivers ssh, mpi and slurm support it, not local"),
+        ("--driver mpi --launcher no-such-mpirun", 4, "MPI is not installed: no program no-such-mpirun on the path"),
+    ],
+)
+def test_launchers_without_what_they_need(flags: str, status: int, reason: str, call: Call) -> None:
+    ended = call(f"run {SCENARIO} {flags}")
+    assert (ended.status, reason in ended.err) == (status, True), ended.err
 
 
 def test_the_page_and_the_help_state_the_wait_of_the_launchers(call: Call) -> None:

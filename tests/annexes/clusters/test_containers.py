@@ -59,20 +59,14 @@ def test_services_have_no_rights_and_bounds(kind: str, call: Call) -> None:
         assert "mem" in json.dumps(service)
 
 
-@pytest.mark.skipif(not shutil.which("docker-compose"), reason="needs docker-compose")
-def test_compose_reads_the_file(call: Call, tmp_path: Path) -> None:
-    path = tmp_path / "compose.yaml"
-    path.write_text(call(f"manifest compose {SCENARIO}").out)
-    line = ["docker-compose", "--file", str(path), "config", "--quiet"]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
+@pytest.mark.parametrize(("kind", "line"), [
+    ("compose", "docker-compose --file file.yaml config --quiet"), ("swarm", "docker stack config --compose-file file.yaml"),
+])  # fmt: skip
+def test_the_engine_reads_the_file(kind: str, line: str, call: Call, tmp_path: Path) -> None:
+    words = line.split()
+    if not shutil.which(words[0]):
+        pytest.skip(f"needs {words[0]}")
+    (tmp_path / "file.yaml").write_text(call(f"manifest {kind} {SCENARIO}").out)
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 0, ended.stderr
-
-
-@pytest.mark.skipif(not shutil.which("docker"), reason="needs docker")
-def test_docker_reads_the_stack(call: Call, tmp_path: Path) -> None:
-    path = tmp_path / "stack.yaml"
-    path.write_text(call(f"manifest swarm {SCENARIO}").out)
-    line = ["docker", "stack", "config", "--compose-file", str(path)]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert "testbench-token" in ended.stdout
+    assert kind == "compose" or "testbench-token" in ended.stdout

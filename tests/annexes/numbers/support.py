@@ -7,9 +7,11 @@ from itertools import pairwise
 import numpy as np
 
 from coordinator.annexes.numbers.fold_tree import FoldTree
+from coordinator.history.result_array import ResultArray
 from emunode.annexes.numbers.contributions import generated
 from emunode.annexes.numbers.float_types import FLOAT32, FLOAT_TYPES, FloatArray, FloatType
 from emunode.model import Rounding
+from tests.helpers.scenarios import Case
 
 ELEMENTS = 240
 """The elements of the vectors of the golden results."""
@@ -170,6 +172,13 @@ def whole(tree: FoldTree, kind: FloatType, rounding: Rounding, seed: int = 1) ->
         return evaluated(tree, vectors, kind)
     single = [FLOAT32.rounded(kind.exact(vector)) for vector in vectors]
     return kind.rounded(FLOAT32.exact(evaluated(tree, single, FLOAT32)))
+
+
+def results_of(case: Case) -> ResultArray:
+    """Return the results of a run that adds numbers."""
+    results = case.run.conclusion.results
+    assert results is not None
+    return results
 
 
 def kind_of(row: dict[str, str]) -> tuple[FloatType, Rounding]:

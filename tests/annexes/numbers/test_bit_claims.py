@@ -12,7 +12,7 @@ from coordinator.annexes.numbers.fold_tree import FoldTree
 from coordinator.annexes.numbers.probe import probed_tree
 from emunode.annexes.numbers.float_types import FLOAT32
 from emunode.model import Rounding
-from tests.annexes.numbers.support import ELEMENTS, TREES, chain, chunks, kind_of
+from tests.annexes.numbers.support import ELEMENTS, TREES, chain, chunks, kind_of, results_of
 from tests.helpers.command_line import ROOT
 from tests.helpers.scenarios import Case
 from tests.helpers.support import golden_rows, loaded
@@ -87,10 +87,9 @@ def test_leaves_are_taken_out_without_recursion() -> None:
 def test_trees_evaluated_on_contributions_give_the_results(line: str) -> None:
     for more in ({}, {"fixed_order": True}, {"values": "bfloat16", "rounding": "end", "messages": 2}):
         case = Case(f"{line} values=float32 seed=3", **more)
-        trees, results = trees_of(case.plan.algorithm), case.run.conclusion.results
+        trees = trees_of(case.plan.algorithm)
         assert trees is not None
-        assert results is not None
-        assert results_by_trees(case.plan.algorithm, trees).hash == results.hash
+        assert results_by_trees(case.plan.algorithm, trees).hash == results_of(case).hash
 
 
 def test_repeated_sends_leave_the_bits() -> None:
@@ -132,8 +131,7 @@ def test_the_fixed_order_heals_ranks_that_add_for_themselves(plugin: tuple[str, 
 
 def test_a_probe_reads_the_trees_of_a_plug_in(plugin: tuple[str, ...]) -> None:
     case = Case("complete:5 allreduce own-first values=probe", plugin=plugin)
-    results = case.run.conclusion.results
-    assert results is not None
+    results = results_of(case)
     for rank, row in enumerate(results.numbers):
         tree = probed_tree(row, FLOAT32, Rounding.EACH, range(5))
         assert tree.canonical == chain([(rank + distance) % 5 for distance in range(5)]).canonical

@@ -12,7 +12,7 @@ from coordinator.execution.verify import verify
 from emunode.annexes.numbers.float_types import FLOAT32
 from emunode.errors import ScenarioError
 from emunode.model import Rounding
-from tests.annexes.numbers.support import ELEMENTS, evaluated, kind_of, reduced, ring
+from tests.annexes.numbers.support import ELEMENTS, evaluated, kind_of, reduced, results_of, ring
 from tests.helpers.scenarios import Case
 from tests.helpers.support import golden_rows
 
@@ -49,8 +49,7 @@ def golden_cases() -> list[tuple[Case, dict[str, str]]]:
 
 @pytest.mark.parametrize(("case", "row"), golden_cases()[::3])
 def test_results_have_the_recorded_bits(case: Case, row: dict[str, str]) -> None:
-    results = case.run.conclusion.results
-    assert results is not None
+    results = results_of(case)
     assert case.summary["results_hash"] == row["sha256_all_ranks"]
     assert sha256(results.numbers[0].tobytes()).hexdigest() == row["sha256_rank_0"]
     assert case.summary["tree_depth"] == int(row["max_depth"])
@@ -80,8 +79,7 @@ def test_blocks_of_a_ring_have_trees_of_their_own() -> None:
     case = Case("ring:5 allreduce ring values=float32 seed=1", message_bytes=4 * ELEMENTS, port_model="one-port")
     # This ring finishes block j at rank j, so its tree is the closed form of the next chunk.
     vectors = [case.plan.algorithm.payloads.numbers(rank, range(ELEMENTS)) for rank in range(5)]  # type: ignore[attr-defined]
-    results = case.run.conclusion.results
-    assert results is not None
+    results = results_of(case)
     size = ELEMENTS // 5
     blocks = [[vector[size * block :][:size] for vector in vectors] for block in range(5)]
     expected = np.concatenate([evaluated(ring(5, block + 1), blocks[block], FLOAT32) for block in range(5)])
@@ -92,14 +90,9 @@ def test_blocks_of_a_ring_have_trees_of_their_own() -> None:
 def test_reduce_and_reduce_scatter_have_one_row() -> None:
     rooted = Case("star:3 reduce bfs-tree values=float32 seed=1", message_bytes=4 * ELEMENTS)
     whole = Case("star:3 allreduce bfs-tree values=float32 seed=1", message_bytes=4 * ELEMENTS)
-    one, every = rooted.run.conclusion.results, whole.run.conclusion.results
-    assert one is not None
-    assert every is not None
-    np.testing.assert_array_equal(one.words, every.words[:1])
+    np.testing.assert_array_equal(results_of(rooted).words, results_of(whole).words[:1])
     scattered = Case("complete:6 reduce-scatter bfb values=float32 seed=1", message_bytes=4 * ELEMENTS)
-    results = scattered.run.conclusion.results
-    assert results is not None
-    np.testing.assert_array_equal(results.numbers, [reduced("linear", 6, FLOAT32, Rounding.EACH)])
+    np.testing.assert_array_equal(results_of(scattered).numbers, [reduced("linear", 6, FLOAT32, Rounding.EACH)])
 
 
 FIXED = (
@@ -120,8 +113,7 @@ def test_the_fixed_order_has_the_recorded_bits_everywhere(count: int) -> None:
         more = {"rounding": "end"} if rounding is Rounding.END else {}
         size = ELEMENTS * kind.item_bytes
         case = Case(f"{line} fixed_order=true values={kind.name} seed=1", message_bytes=size, **more)
-        results = case.run.conclusion.results
-        assert results is not None
+        results = results_of(case)
         assert sha256(results.numbers[0].tobytes()).hexdigest() == row["sha256_rank_0"], line
         assert case.run.verdict == "holds"
 
@@ -135,8 +127,7 @@ def test_the_fixed_order_survives_faults(fault: str) -> None:
 
 def test_switches_have_no_results() -> None:
     case = Case("fat-tree:4 allreduce bfs-tree values=float32")
-    results = case.run.conclusion.results
-    assert results is not None
+    results = results_of(case)
     assert len(results.numbers) == len(case.plan.topology.data_ranks) < case.plan.topology.order
     assert case.run.verdict == "holds"
 

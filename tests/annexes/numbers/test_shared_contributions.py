@@ -16,6 +16,7 @@ from coordinator.execution.verify import verify
 from emunode.annexes.numbers.fixed_order import FixedTree
 from emunode.errors import ScenarioError
 from emunode.model import MOST_LEAVES, NumberType, RealNumbers
+from tests.annexes.numbers.support import results_of
 from tests.annexes.numbers.test_fixed_order import absorbed
 from tests.helpers.scenarios import Case
 
@@ -38,8 +39,7 @@ def case(network: str, collective: str = "allreduce", **more: Any) -> Case:
 
 def row(run: Case) -> bytes:
     """Return the bits that the lowest rank ends with."""
-    results = run.conclusion.results
-    assert results is not None
+    results = results_of(run)
     return bytes(results.numbers[0].tobytes())
 
 

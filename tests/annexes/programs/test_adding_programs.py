@@ -17,7 +17,7 @@ from coordinator.scenario.programs import allow_program
 from emunode.annexes.numbers.float_types import sum_in_order
 from emunode.errors import RuleError, ScenarioError
 from emunode.programs import ALLOWED
-from tests.annexes.numbers.support import ELEMENTS, TREES, chain
+from tests.annexes.numbers.support import ELEMENTS, TREES, chain, results_of
 from tests.annexes.programs.support import golden_answers
 from tests.annexes.proofs.archives_support import CHECKER
 from tests.helpers.command_line import ROOT
@@ -88,8 +88,7 @@ def test_a_probe_reads_the_order_of_a_program_in_c(tmp_path: Path) -> None:
     assert because(case) == ("yes", "the results reveal (0+(1+(2+(3+4))))")
     numbers = played("complete:5 reduce program", str(program), **FLOATS)
     vectors = [numbers.plan.algorithm.payloads.numbers(rank, range(ELEMENTS)) for rank in range(5)]  # type: ignore[attr-defined]
-    results = numbers.run.conclusion.results
-    assert results is not None
+    results = results_of(numbers)
     expected = vectors[4]
     for rank in (3, 2, 1, 0):
         expected = expected + vectors[rank]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import Rule
 from emunode.algorithms.breadth_first import BreadthFirstBroadcast
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.conformance import check_algorithm
@@ -14,12 +14,7 @@ from emunode.errors import ContractError
 from emunode.model import Duplex, PortModel, PortPacket, ScheduledSend, Step
 from emunode.topologies.registry import parse_topology
 
-# Algorithms that break the contract.
-
-
-def check(**members: Any) -> None:
-    """Check the breadth-first broadcast with other members."""
-    check_algorithm(type("Wrong", (BreadthFirstBroadcast,), members), parse_topology("hypercube:3"))
+CUBE = parse_topology("hypercube:3")
 
 
 def rule_class(**members: Any) -> Any:
@@ -28,90 +23,75 @@ def rule_class(**members: Any) -> Any:
     return lambda algorithm, view: kind(algorithm, view)  # noqa: PLW0108  # a class would not become a method
 
 
-def test_unchanged_algorithm_passes() -> None:
-    check()
+def claiming(steps: int, relation: Any) -> Any:
+    """Return a method `claims` with one claim."""
+    return lambda _: [Claim("steps", steps, relation, "a paper")]
 
 
-def test_wrong_claim_is_rejected() -> None:
-    with pytest.raises(ContractError, match="measured steps 3, predicted == 7"):
-        check(claims=lambda _: [Claim("steps", 7, "==", "a paper")])
-
-
-@pytest.mark.parametrize(("relation", "bound"), [("<=", 2), (">=", 4)])
-def test_wrong_bound_is_rejected(relation: Any, bound: int) -> None:
-    with pytest.raises(ContractError, match="measured steps 3"):
-        check(claims=lambda _: [Claim("steps", bound, relation, "a paper")])
-
-
-def test_port_model_violation_is_rejected() -> None:
-    with pytest.raises(ContractError, match="against one-port over full-duplex links"):
-        check(delays=lambda _self, _relative, _tree, ports: [1] * len(ports), claims=lambda _: [])
-
-
-def test_accepting_an_undeclared_port_model_is_rejected() -> None:
-    with pytest.raises(ContractError, match="accepts one-port and full-duplex, which it does not declare"):
-        check(port_models=(PortModel.ALL_PORT,), validate=accept_everything, claims=lambda _: [])
+def no_claims(_algorithm: BreadthFirstBroadcast) -> list[Claim]:
+    """Claim nothing."""
+    return []
 
 
 def accept_everything(algorithm: BreadthFirstBroadcast) -> None:
+    """Refuse no job."""
     algorithm.trees = algorithm.make_trees(algorithm.topology)
     algorithm.duplexes = tuple(Duplex)
 
 
-def test_algorithm_that_refuses_every_job_is_rejected() -> None:
-    with pytest.raises(ContractError, match="refuses every job on hypercube:3"):
-        check(port_models=())
+def send_at_once(_rule: Rule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+    """Send in the step before the receipt."""
+    return [(step - 1, 0, packets[0][1][0])]
 
 
-def test_send_for_a_past_step_is_rejected() -> None:
-    def receive(_self: Rule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        return [(step - 1, 0, packets[0][1][0])]
-
-    with pytest.raises(ContractError, match="is too late"):
-        check(rule=rule_class(receive=receive))
+def send_for_ever(_rule: Rule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+    """Send everything back."""
+    return [(step + 1, packets[0][0], packets[0][1][0])]
 
 
-def test_unordered_start_schedule_is_rejected() -> None:
-    original = ForwardRule.start
-    with pytest.raises(ContractError, match="starts step 1 after step"):
-        check(rule=rule_class(start=lambda self: [(4, 0, (0, -1, 0, 0, b"")), *original(self)]))
+def alter(rule: ForwardRule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+    """Forward other bytes."""
+    for when, port, segment in ForwardRule.receive(rule, step, packets):
+        assert isinstance(segment, tuple)
+        yield when, port, (*segment[:4], b"wrong")
 
 
-def test_nonexistent_port_is_rejected() -> None:
-    with pytest.raises(ContractError, match="there is no such port"):
-        check(rule=rule_class(start=lambda _self: [(1, 3, (0, -1, 0, 0, b""))]))
+class Open(ForwardRule):
+    """A rule without slots."""
 
 
-def test_packet_above_link_capacity_is_rejected() -> None:
-    original = ForwardRule.start
-    with pytest.raises(ContractError, match="2 segments in a packet for 1"):
-        check(rule=rule_class(start=lambda self: [each for each in original(self) for _ in range(2)]))
+START = ForwardRule.start
+SEGMENT = (0, -1, 0, 0, b"")
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "claim": ({"claims": claiming(7, "==")}, "measured steps 3, predicted == 7"),
+    "upper bound": ({"claims": claiming(2, "<=")}, "measured steps 3"),
+    "lower bound": ({"claims": claiming(4, ">=")}, "measured steps 3"),
+    "sends on all ports at once": (
+        {"delays": lambda _self, _relative, _tree, ports: [1] * len(ports), "claims": no_claims},
+        "against one-port over full-duplex links"),
+    "accepts an undeclared port model": (
+        {"port_models": (PortModel.ALL_PORT,), "validate": accept_everything, "claims": no_claims},
+        "accepts one-port and full-duplex, which it does not declare"),
+    "refuses every job": ({"port_models": ()}, "refuses every job on hypercube:3"),
+    "past step": ({"rule": rule_class(receive=send_at_once)}, "is too late"),
+    "unordered start": (
+        {"rule": rule_class(start=lambda self: [(4, 0, SEGMENT), *START(self)])}, "starts step 1 after step"),
+    "no such port": ({"rule": rule_class(start=lambda _self: [(1, 3, SEGMENT)])}, "there is no such port"),
+    "above the capacity": (
+        {"rule": rule_class(start=lambda self: [each for each in START(self) for _ in range(2)])},
+        "2 segments in a packet for 1"),
+    "payload": ({"rule": rule_class(receive=alter)}, "wrong payload"),
+    "no slots": ({"rule": lambda algorithm, view: Open(algorithm, view)}, "has no __slots__"),  # noqa: PLW0108  # as above
+    "endless": ({"rule": rule_class(receive=send_for_ever)}, "does not end"),
+}  # fmt: skip
+"""Members of a broadcast that break the contract, and words of the error."""
 
 
-def test_wrong_payload_is_rejected() -> None:
-    def receive(rule: ForwardRule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        for when, port, segment in ForwardRule.receive(rule, step, packets):
-            assert isinstance(segment, tuple)
-            yield when, port, (*segment[:4], b"wrong")
-
-    with pytest.raises(ContractError, match="wrong payload"):
-        check(rule=rule_class(receive=receive))
+@pytest.mark.parametrize(("members", "words"), WRONG.values(), ids=WRONG)
+def test_what_breaks_the_contract_is_rejected(members: dict[str, Any], words: str) -> None:
+    with pytest.raises(ContractError, match=words):
+        check_algorithm(type("Wrong", (BreadthFirstBroadcast,), members), CUBE)
 
 
-def test_rule_without_slots_is_rejected() -> None:
-    class Open(ForwardRule):
-        pass
-
-    def rule(algorithm: BreadthFirstBroadcast, view: LocalView) -> Rule:
-        return Open(algorithm, view)
-
-    with pytest.raises(ContractError, match="has no __slots__"):
-        check(rule=rule)
-
-
-def test_endless_algorithm_is_rejected() -> None:
-    def receive(_self: Rule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        return [(step + 1, packets[0][0], packets[0][1][0])]
-
-    with pytest.raises(ContractError, match="does not end"):
-        check(rule=rule_class(receive=receive))
+def test_unchanged_algorithm_passes() -> None:
+    check_algorithm(type("Right", (BreadthFirstBroadcast,), {}), CUBE)
