@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.features import journals
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
-from coordinator.features.options import AgreementOptions, ReliableOptions
+from coordinator.features.options import AgreementOptions
 from coordinator.features.timing import bound_on_packets, control_packet, longest_news
 from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
@@ -165,9 +165,6 @@ def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -
     value = str(scenario.on_failure)
     if knowledge_of(scenario)[1] is None:
         reason = "nodes have to notice failures by themselves: add --fault-knowledge detect:K, such as detect:1"
-        raise ScenarioError("on_failure", value, reason)
-    if ReliableOptions.of(scenario).reliable:
-        reason = "over reliable links news have no bound on the steps they take; leave out --reliable"
         raise ScenarioError("on_failure", value, reason)
     if scenario.algorithm == PROGRAM:
         raise ScenarioError("on_failure", value, "a program takes no part in an agreement")

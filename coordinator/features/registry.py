@@ -8,21 +8,19 @@ from coordinator.features.base import FEATURES as FEATURES  # noqa: PLC0414  # c
 from coordinator.features.base import Feature
 from coordinator.features.detection import DetectionFeature
 from coordinator.features.liveness import LivenessFeature
-from coordinator.features.reliable import ReliableFeature
 from emunode.annexes import load
 from emunode.model import CollectiveSpec
 
 _of_annexes: Final = {name: load(target)() for name, target in merged("features").items()}
-_repairs: Final = [feature for name, feature in _of_annexes.items() if name == "repair"]
+_resending: Final = [_of_annexes.pop(name) for name in ("repair", "reliable") if name in _of_annexes]
 
 # Agreement first: where the collective runs again, the deliveries of its first run decide nothing. Repair and reliable
 # links come before detection, because they deliver segments that the claims of detection count as withheld.
 for _feature in (
     AgreementFeature(),
-    *_repairs,
-    ReliableFeature(),
+    *_resending,
     DetectionFeature(),
-    *(feature for feature in _of_annexes.values() if feature not in _repairs),
+    *_of_annexes.values(),
     LivenessFeature(),
 ):
     FEATURES.add(_feature)

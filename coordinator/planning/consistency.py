@@ -45,7 +45,7 @@ def require_used(scenario: Scenario) -> None:
         needs, value = option.needs, getattr(scenario, name)
         if needs is None or value == option.field.default:
             continue
-        if getattr(scenario, needs.option) == options[needs.option].field.default:
+        if needs.option not in options or getattr(scenario, needs.option) == options[needs.option].field.default:
             raise ScenarioError(name, value, needs.reason)
 
 

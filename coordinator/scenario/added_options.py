@@ -83,7 +83,6 @@ ADDED: Final = Registry[str, type[AddedOptions]](
 
 MODULES: Final[tuple[tuple[str, str], ...]] = (
     ("AgreementOptions", "coordinator.features.options"),
-    ("ReliableOptions", "coordinator.features.options"),
     ("LatenessOptions", "coordinator.features.options"),
     ("ProgramOptions", "coordinator.scenario.programs"),
     *merged("options").items(),

@@ -31,6 +31,8 @@ REPAIRED: Final = ("--repair", "repair", "emunode.annexes.repair.rules:make_repa
 """Algorithms that go around faults."""
 REPAIR_LAYER: Final = ("--repair", "repair", "emunode.annexes.repair.pull:repair_layer")
 """The requests of a rank for what it lacks."""
+RELIABLE_LAYER: Final = ("--reliable", "reliable", "emunode.annexes.reliable.layer:ReliableLayer")
+"""The reliable ends of the links of a rank."""
 NUMBER_PAYLOADS: Final = ("numbers", "emunode.annexes.numbers.payloads:payloads_for")
 """The messages of reductions of real numbers."""
 

@@ -4,14 +4,16 @@ from collections.abc import Callable
 from typing import Final
 
 from emunode.algorithms.base import Algorithm, LocalView
-from emunode.annexes import REPAIR_LAYER, from_annex
+from emunode.annexes import RELIABLE_LAYER, REPAIR_LAYER, from_annex
 from emunode.protocols.agreement import AgreementLayer
 from emunode.protocols.base import LOCK_STEP, Durations, Protocol, Stack
-from emunode.protocols.reliable import ReliableLayer
 
 
 def _reliable(algorithm: Algorithm, _view: LocalView, _timing: Durations) -> Protocol | None:
-    return None if algorithm.spec.reliable is None else ReliableLayer(algorithm.spec.reliable)
+    if algorithm.spec.reliable is None:
+        return None
+    layer: Protocol = from_annex(*RELIABLE_LAYER)(algorithm.spec.reliable)
+    return layer
 
 
 def _repair(algorithm: Algorithm, view: LocalView, timing: Durations) -> Protocol | None:

@@ -211,7 +211,7 @@ def arrivals(
 @contextmanager
 def changed(name: str) -> Iterator[None]:
     """Let reliable links send nothing again (`silent`), or send it much later (`late`)."""
-    from emunode.protocols import reliable
+    from emunode.annexes.reliable import layer as reliable
 
     wake, wait = reliable.ReliableLayer.wake, reliable.time_out
 

@@ -12,4 +12,11 @@ MISSING: Final = sorted(
     - {*installed()}
     - {annex for annex, _ in ALGORITHMS.values() if annex not in BELONGS and is_installed("emunode", annex)}
 )
+
+
+def needs_annex(name: str) -> pytest.MarkDecorator:
+    """Skip a test without an annex."""
+    return pytest.mark.skipif(name in MISSING, reason=f"without {name}")
+
+
 needs_every_annex = pytest.mark.skipif(bool(MISSING), reason=f"without {', '.join(MISSING)}")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Container, Iterator
 from typing import NamedTuple
 
-from coordinator.features import reliable
+from coordinator.annexes import annex_function
 from coordinator.features.base import ResolvedRun
 from coordinator.features.liveness import Bound, calm_from
 from emunode.algorithms.claims import Claim
@@ -23,7 +23,8 @@ def pull_claims(run: ResolvedRun) -> Iterator[Claim]:
     yield from _service_claims(run)
     if run.spec.reliable is not None:
         # Repair adds traffic, and reaches more nodes than the paths of the trees.
-        yield from (claim for claim in reliable.link_claims(run) if claim.name == "delivery_ratio")
+        link_claims: Iterator[Claim] = annex_function("claims of reliable links")(run)
+        yield from (claim for claim in link_claims if claim.name == "delivery_ratio")
 
 
 def _service_claims(run: ResolvedRun) -> Iterator[Claim]:

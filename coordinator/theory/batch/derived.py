@@ -13,13 +13,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.planning.plan import Plan, make_plan
+from coordinator.annexes import annex_function, has_function
+from coordinator.planning.plan import Plan
 from coordinator.results.claims import DELIVERY, broken_root
 from coordinator.results.contributions import healthy_holders
-from coordinator.scenario.option import OptionGroup
 from coordinator.theory.batch.engine import batch_engine_of
 from coordinator.theory.batch.exactness import LEAST_BYTES, why_untraceable
-from coordinator.theory.batch.reliable_walk import follow_reliable, why_not_followed
 from coordinator.theory.dependence.bit_rows import Bits, Indices, mark, no_trials
 from coordinator.theory.dependence.follow import Flow, follow
 from coordinator.theory.dependence.schedule import BEGIN, Schedule, StepHops
@@ -33,7 +32,7 @@ from emunode.model import ALL_RANKS, FOLDING, Rank, Segment, Step
 
 MOST_HOPS: Final = 100_000
 """Hops of the largest schedule that is followed: about two seconds, most of them for the run without faults."""
-RELIABLE: Final = "the schedule without faults, repeated until acknowledged, with losses drawn from the seed"
+REPEATED: Final = "claims of repeated packets"
 SOURCE: Final = "the schedule without faults, followed under these faults"
 
 
@@ -60,7 +59,10 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
     ):
         return []
     if plan.delivers_late:
-        return [] if known else _over_reliable_links(plan)
+        if known or not has_function(REPEATED):
+            return []
+        repeated: list[Claim] = annex_function(REPEATED)(plan)
+        return repeated
     exact = {claim.name for claim in claims if claim.relation == "=="}
     if known:
         # Another claim is about deliveries already; only the contributions are open.
@@ -81,43 +83,13 @@ def _over_plain_links(plan: Plan) -> list[Claim]:
     if flow.wrong is not None and flow.wrong.any() and shortest_segment_bytes(plan.algorithm) < LEAST_BYTES:
         # A wrong content may be right by chance.
         return []
-    outcome = engine.outcome(flow, _faulty(plan), 1)
+    outcome = engine.outcome(flow, faulty_ranks(plan), 1)
     values = {"intact_deliveries": int(outcome.intact[0]), "segments": int(flow.segments[0])}
     folds = plan.spec.collective in FOLDING
     least = _least_contributions(plan, engine.schedule, flow, effects.contributions) if folds else None
     if least is not None:
         values["least_contributions"] = least
     return [Claim(name, value, "==", SOURCE, derived=True) for name, value in values.items()]
-
-
-def _over_reliable_links(plan: Plan) -> list[Claim]:
-    """Return the claims about a run over reliable links: losses are drawn from the seed, so the attempts that cross are
-    known.
-    """
-    if why_not_followed(plan) is not None:
-        return []
-    plain = plan_without_links(plan)
-    if why_untraceable(plain) is not None:
-        return []
-    try:
-        engine = batch_engine_of(plain)
-        fates = follow_reliable(plan, engine.schedule, plain.algorithm)
-    except InexactError:
-        return []
-    rows = fates.arrived.astype(np.uint64)[:, None]
-    none = np.zeros(1, np.int64)
-    # No fault that is followed here alters a content, and nothing reads the numbers of packets.
-    outcome = engine.outcome(Flow(rows, None, None, none, none, none), _faulty(plan), 1)
-    segments = int(fates.transmissions.sum() + fates.repeats.sum())
-    values = {"intact_deliveries": int(outcome.intact[0]), "segments": segments}
-    return [Claim(name, value, "==", RELIABLE, derived=True) for name, value in values.items()]
-
-
-def plan_without_links(plan: Plan) -> Plan:
-    """Return the plan of the same run over plain links and without faults."""
-    # No faults, and so nothing that ends them.
-    plain = plan.scenario.without(OptionGroup.LINKS).without(OptionGroup.FAULTS)
-    return make_plan(plain.on_driver("memory"))
 
 
 # --- from hop to hop -------------------------------------------------------------------------------------------------
@@ -225,7 +197,7 @@ class PlanEffects:
 # --- results ---------------------------------------------------------------------------------------------------------
 
 
-def _faulty(plan: Plan) -> Bits:
+def faulty_ranks(plan: Plan) -> Bits:
     """Return the ranks with nothing due to them, as a bit row of a single trial."""
     rows = no_trials(plan.topology.order, 1)
     ranks = np.array(sorted(plan.judged.states), np.int64)

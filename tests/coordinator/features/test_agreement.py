@@ -48,7 +48,6 @@ def test_a_run_over_links_that_lose_packets_to_the_end_ends() -> None:
         ({"on_failure": "agree", "fault_knowledge": "neighbours"}, "on_failure"),
         ({"agreement_steps": 3, "fault_knowledge": "detect:1"}, "agreement_steps"),
         (SHRINK | {"clock": "timed"}, "fault_knowledge"),
-        (SHRINK | {"reliable": True}, "on_failure"),
         (SHRINK | {"port_model": "one-port"}, "on_failure"),
         (SHRINK | {"on_failure": "panic"}, "on_failure"),
         (SHRINK | {"agreement_steps": 0}, "agreement_steps"),

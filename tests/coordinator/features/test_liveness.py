@@ -8,10 +8,10 @@ import pytest
 
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_ends import ended
-from emunode.annexes import from_annex
+from emunode.annexes import RELIABLE_LAYER, from_annex
 from emunode.errors import ScenarioError
-from emunode.protocols.reliable import ReliableLayer
 from emunode.topologies.registry import parse_topology
+from tests.helpers.annex_support import needs_annex
 from tests.helpers.command_line import Call
 from tests.helpers.scenarios import Case
 
@@ -83,12 +83,14 @@ def test_everything_but_the_time_out_follows_the_end(after: int, back_off: bool)
 
 
 def test_links_that_resend_nothing_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def give_up(layer: ReliableLayer, now: int) -> None:
+    layers = from_annex(*RELIABLE_LAYER)
+
+    def give_up(layer: Any, now: int) -> None:
         for each in list(layer._outstanding()):
             if each.deadline is not None and each.deadline <= now:
                 each.deadline = None
 
-    monkeypatch.setattr(ReliableLayer, "wake", give_up)
+    monkeypatch.setattr(layers, "wake", give_up)
     case = Case(RELIABLE, "down:000>001@1-2")
     assert verdicts(case)["waiting_nodes"] is Verdict.VIOLATED
     assert case.run.verdict is Verdict.VIOLATED
@@ -96,7 +98,8 @@ def test_links_that_resend_nothing_are_found(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_links_that_resend_late_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emunode.protocols.reliable.time_out", lambda after, _attempt, _back_off: 5 * after)
+    from_annex(*RELIABLE_LAYER)
+    monkeypatch.setattr("emunode.annexes.reliable.layer.time_out", lambda after, _attempt, _back_off: 5 * after)
     case = Case(RELIABLE, "down:000>001@1-2")
     assert verdicts(case) == {"waiting_nodes": Verdict.HOLDS, "settling_steps": Verdict.VIOLATED}
 
@@ -204,6 +207,7 @@ def test_faults_with_times_end_at_a_time() -> None:
     ]  # fmt: skip
 
 
+@needs_annex("reliable")
 @pytest.mark.parametrize(
     ("values", "faults", "words"),
     [

@@ -5,7 +5,7 @@ import pytest
 from coordinator.scenario.model import make_scenario, plain_values
 from emunode.errors import ScenarioError
 
-LINE = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "reliable": True}
+LINE = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt"}
 
 
 @pytest.mark.parametrize(

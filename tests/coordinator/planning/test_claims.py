@@ -8,6 +8,7 @@ from coordinator.results.faults_in_steps import judged_plan
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
+from tests.helpers.annex_support import needs_annex
 from tests.helpers.command_line import fields
 
 
@@ -60,7 +61,15 @@ def test_claims_about_planned_trees_follow_from_their_schedule() -> None:
     assert ("intact_deliveries", "==", 17) in {(claim.name, claim.relation, claim.predicted) for claim in claims}
 
 
-@pytest.mark.parametrize("settings", ["", "reliable=true", "fault_knowledge=detect:2", "clock=timed startup=1ms"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "",
+        pytest.param("reliable=true", marks=needs_annex("reliable")),
+        "fault_knowledge=detect:2",
+        "clock=timed startup=1ms",
+    ],
+)
 @pytest.mark.parametrize(
     "scenario",
     ["star:3 broadcast edt redundancy=2", "star:4 gather edt redundancy=3", "star:3 allgather edt-dfs redundancy=2"],

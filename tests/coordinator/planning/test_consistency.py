@@ -3,6 +3,7 @@
 import pytest
 
 from emunode.errors import ScenarioError
+from tests.helpers.annex_support import needs_annex
 from tests.helpers.any_network_support import hub
 from tests.helpers.scenarios import Case
 
@@ -31,7 +32,7 @@ def test_a_hub_of_many_leaves_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         ("hang_by=disconnect", "hang_by", "only the docker driver supports it, not memory"),
         ("netns=always", "netns", "only the local driver supports it, not memory"),
         ("ranks_per_host=2", "ranks_per_host", "the memory driver has no hosts"),
-        ("window=2", "window", "reliable"),
+        pytest.param("window=2", "window", "reliable", marks=needs_annex("reliable")),
     ],
 )
 def test_settings_without_support_name_their_field(given: str, field: str, reason: str) -> None:

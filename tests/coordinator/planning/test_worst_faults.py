@@ -14,6 +14,7 @@ from coordinator.theory.batch.draws import Draws
 from coordinator.theory.batch.engine import batch_engine_of
 from coordinator.theory.batch.point import PointEngine
 from emunode.errors import ScenarioError
+from tests.helpers.annex_support import needs_annex
 from tests.helpers.batch_support import run
 from tests.helpers.scenarios import Case
 
@@ -105,7 +106,8 @@ def test_campaigns_have_one_worst_set_per_variant() -> None:
     ("values", "fault", "message"),
     [({"algorithm": "flood"}, "worst:nodes=1", "choose at run time"), ({}, "worst:loss=1:0.5", "does not follow from paths"),
      ({}, "worst:byzantine=1", "it takes faults that stop"), ({}, "worst:nodes=1;hang=1", "one part for each kind"),
-     ({}, "worst:nodes=1;sources", "always spares it"), ({"reliable": "true"}, "worst:nodes=1", "reliable links"),
+     ({}, "worst:nodes=1;sources", "always spares it"),
+     pytest.param({"reliable": "true"}, "worst:nodes=1", "reliable links", marks=needs_annex("reliable")),
      ({"clock": "timed"}, "worst:nodes=1", "timed clock"), ({}, "worst:nodes=24", "needs more places than may fail")],
 )  # fmt: skip
 def test_sets_that_are_not_searched(values: dict[str, object], fault: str, message: str) -> None:

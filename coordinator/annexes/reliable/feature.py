@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from coordinator.annexes.reliable.options import ReliableOptions
 from coordinator.features import journals
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun, last_data_step
-from coordinator.features.options import ReliableOptions
 from coordinator.features.timing import control_packet, longest_packet
 from coordinator.scenario.durations import format_duration, parse_duration
-from coordinator.scenario.model import Scenario, costs_of
+from coordinator.scenario.model import OnFailure, Scenario, costs_of
 from emunode.algorithms.base import Algorithm, byte_relation
 from emunode.algorithms.claims import PROTOCOL, Assumption, Claim
 from emunode.algorithms.folding import tolerates_delay
 from emunode.algorithms.tree_collective import TreeCollective
+from emunode.annexes import load
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Delays, Duplicates, Loses, Stops
 from emunode.faults.timeline import FaultTimeline, Spell
@@ -94,10 +95,13 @@ class ReliableFeature(Feature):
         return journals.rows.IS_CONTROL & journals.rows.IS_ANSWER
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
-        return Findings(journals.reliable.reliable_metrics(links_of(run), evidence.journal))
+        measure = load("coordinator.annexes.reliable.journal:reliable_metrics")
+        return Findings(measure(links_of(run), evidence.journal))
 
     def violations(self, run: ResolvedRun, evidence: Evidence) -> "Iterable[pl.LazyFrame]":
-        return journals.reliable.reliable_violations(run, links_of(run), evidence.journal, evidence.timetable)
+        find = load("coordinator.annexes.reliable.journal:reliable_violations")
+        violations: Iterable[pl.LazyFrame] = find(run, links_of(run), evidence.journal, evidence.timetable)
+        return violations
 
 
 def links_of(run: ResolvedRun) -> ReliableLinks:
@@ -126,6 +130,9 @@ def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec)
     options = ReliableOptions.of(scenario)
     if not options.reliable:
         return None
+    if scenario.on_failure is not OnFailure.CONTINUE:
+        reason = "over reliable links news have no bound on the steps they take; leave out --reliable"
+        raise ScenarioError("on_failure", str(scenario.on_failure), reason)
     if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
         reason = "it leaves no port for acknowledgements; reliable links need all-port or one-port"
         raise ScenarioError("port_model", str(spec.port_model), reason)

@@ -13,7 +13,7 @@ from coordinator.results.metrics import count_trial
 from emunode.errors import ScenarioError
 from tests.contract.losses import history_over
 from tests.helpers.command_line import fields
-from tests.helpers.feature_support import RELIABLE, Values
+from tests.helpers.feature_support import RELIABLE, SHRINK, Values
 from tests.helpers.scenarios import Case
 
 LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
@@ -246,3 +246,8 @@ if __name__ == "__main__":
     for network, name in (("star:5", "edt"), ("hypercube:7", "sbt"), ("ej:3+4^2", "improved")):
         found = deliveries_despite_loss(network, name, range(100))
         print(network, name, f"{found.count(1.0)} of {len(found)} runs delivered everything")
+
+
+def test_nodes_that_agree_have_no_reliable_links() -> None:
+    with pytest.raises(ScenarioError, match="invalid on_failure 'shrink': over reliable links news have no bound"):
+        _ = Case(RELIABLE | SHRINK).plan

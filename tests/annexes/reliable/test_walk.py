@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
+from coordinator.annexes.reliable.walk import RELIABLE, why_not_followed
 from coordinator.execution.sinks import FinishedRun
-from coordinator.theory.batch.derived import RELIABLE
-from coordinator.theory.batch.reliable_walk import why_not_followed
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology

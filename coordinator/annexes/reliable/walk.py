@@ -7,8 +7,8 @@ repeats a segment when its time-out has come, and gives it up after `attempts` t
 seed for each packet, as the faults of the plan treat it. Only links over all ports in lock-step are followed, and
 faults that delay nothing: crashes, links that are down, lost and repeated packets.
 
-This model shares no code with `emunode.protocols.reliable`: it decides by itself when segments cross, and so it can judge
-the engines.
+This model shares no code with `emunode.annexes.reliable.layer`: it decides by itself when segments cross, and so it can
+judge the engines.
 """
 
 from collections import defaultdict, deque
@@ -19,12 +19,18 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.features.reliable import ReliableFeature, links_of
-from coordinator.planning.plan import Plan
+from coordinator.annexes.reliable.feature import ReliableFeature, links_of
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario.option import OptionGroup
+from coordinator.theory.batch.derived import faulty_ranks
+from coordinator.theory.batch.engine import batch_engine_of
+from coordinator.theory.batch.exactness import why_untraceable
+from coordinator.theory.dependence.follow import Flow
 from coordinator.theory.dependence.schedule import BEGIN, Schedule
 from coordinator.theory.dependence.size import InexactError
 from emunode.algorithms.any_network.table_collective import TableRule
 from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import DeliverRule, GatherRule
 from emunode.algorithms.scheduled_collective import FollowRule
 from emunode.algorithms.tree_collective import ForwardRule
@@ -34,6 +40,7 @@ from emunode.faults.effects import Choice, Duplicates, Effect, Ends, Loses, Stop
 from emunode.faults.kinds import FOREVER, Fault, in_order, stated_effects
 from emunode.model import CONTROL_TREE, FOLDING, FaultKnowledge, Port, PortModel, Rank, ReliableLinks, Segment, Step
 
+RELIABLE: Final = "the schedule without faults, repeated until acknowledged, with losses drawn from the seed"
 LONGEST_WAIT: Final = 64
 """With back-off, the longest time-out as a multiple of the first."""
 BY_STEPS: Final = (DeliverRule, GatherRule, FollowRule, TableRule)
@@ -64,6 +71,36 @@ class _Link:
     """Unacknowledged hops, each with its time-out; None while it waits to be sent."""
     waiting: list[int] = field(default_factory=list)
     """Hops of the window that wait to be sent, in order."""
+
+
+def repeated_claims(plan: Plan) -> list[Claim]:
+    """Return the claims about a run over reliable links: losses are drawn from the seed, so the attempts that cross are
+    known.
+    """
+    if why_not_followed(plan) is not None:
+        return []
+    plain = plan_without_links(plan)
+    if why_untraceable(plain) is not None:
+        return []
+    try:
+        engine = batch_engine_of(plain)
+        fates = follow_reliable(plan, engine.schedule, plain.algorithm)
+    except InexactError:
+        return []
+    rows = fates.arrived.astype(np.uint64)[:, None]
+    none = np.zeros(1, np.int64)
+    # No fault that is followed here alters a content, and nothing reads the numbers of packets.
+    outcome = engine.outcome(Flow(rows, None, None, none, none, none), faulty_ranks(plan), 1)
+    segments = int(fates.transmissions.sum() + fates.repeats.sum())
+    values = {"intact_deliveries": int(outcome.intact[0]), "segments": segments}
+    return [Claim(name, value, "==", RELIABLE, derived=True) for name, value in values.items()]
+
+
+def plan_without_links(plan: Plan) -> Plan:
+    """Return the plan of the same run over plain links and without faults."""
+    # No faults, and so nothing that ends them.
+    plain = plan.scenario.without(OptionGroup.LINKS).without(OptionGroup.FAULTS)
+    return make_plan(plain.on_driver("memory"))
 
 
 def why_not_followed(plan: Plan) -> str | None:
