@@ -4,6 +4,7 @@ import json
 import zipfile
 from pathlib import Path
 
+from tests.annexes.proofs.archives_support import CHECKER, judge
 from tests.helpers.command_line import Call
 from tests.helpers.scenarios import Case
 
@@ -17,6 +18,7 @@ def test_a_run_is_packed_with_digests(call: Call, tmp_path: Path) -> None:
         assert {"scenario.toml", "journal.csv"} <= {Path(name).name for name in archive.namelist()}
     assert call("pack", run, "again.zip", "--json").data == {"written": "again.zip"}
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "run.zip").read_bytes()
+    assert judge(CHECKER, tmp_path / "run.zip").status == 0
     refused = call("pack", run, "missing/run.zip")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     (run / "journal.parquet").unlink()
@@ -36,7 +38,8 @@ def test_an_altered_run_is_packed_with_a_warning(call: Call, tmp_path: Path) -> 
 
 def test_other_files_are_refused(call: Call, tmp_path: Path) -> None:
     (tmp_path / "letter.json").write_text("dear")
-    for name in ("nothing", "letter.json"):
+    (tmp_path / "empty.json").write_text("{}")
+    for name in ("nothing", "letter.json", "empty.json"):
         ended = call(f"pack {name} out.zip")
         assert (ended.status, ended.out) == (2, "")
         assert name in ended.err
