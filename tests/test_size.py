@@ -27,7 +27,7 @@ LIMITS: Final = {
     "core": 335_423,
     "annexes": 187_768,  # checkers of archives; a class of invariants; options; repair; links
     # The place of options, rows of annexes, losses by structure as a second oracle, an example of every name, search.
-    "tests": 349_652,
+    "tests": 349_640,
     "scripts": 40_650,  # the site begins with the README
     "modules of the core": 454,  # a branch and a report verify runs, blocked writes do input and output
     "late imports": 30,

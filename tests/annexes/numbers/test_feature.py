@@ -133,7 +133,6 @@ def test_switches_have_no_results() -> None:
 
 
 @pytest.mark.parametrize(("more", "message"), [
-    ({"values": None, "fixed_order": True}, "add --values float32"),
     ({"values": "float8"}, "did you mean 'float64'"),
     ({"rounding": "end"}, "only bfloat16 and float16 have it, not float32"),
     ({"message_bytes": 962}, "a multiple of 4"),
@@ -143,7 +142,6 @@ def test_switches_have_no_results() -> None:
     ({"values": "probe", "topology": "star:5", "message_bytes": None}, "networks of 2 to 24 nodes"),
     ({"values": "probe"}, "leave it out"),
     ({"collective": "broadcast", "algorithm": "bfs-tree"}, "only reduce, allreduce and reduce-scatter add numbers"),
-    ({"values": None, "rounding": "each"}, "add --values float32"),
     ({"data": "/no/such/file.npy"}, "the file cannot be read: No such file"),
     ({"data": "/dev/zero"}, "the file cannot be used"),
 ])  # fmt: skip

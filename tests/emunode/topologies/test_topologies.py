@@ -25,11 +25,6 @@ REPEATABLE = settings(derandomize=True, deadline=None, database=None)
 # The papers' examples.
 
 
-def test_translation_of_the_star_paper() -> None:
-    star = StarGraph(3)
-    assert star.label(star.absolute(star.rank("213"), star.rank("312"))) == "132"
-
-
 @pytest.mark.parametrize(("one", "other"), [((3, 1), (0, -3)), ((4, 0), (-3, 3)), ((4, -1), (-3, 2))])
 def test_congruences_of_the_eisenstein_jacobi_paper(one: tuple[int, int], other: tuple[int, int]) -> None:
     """Example 2.1: 3 + rho = -3 rho, 4 = 3 rho^2 and 3 - rho^2 = -1 + 2 rho^2 modulo 3 + 4 rho."""
