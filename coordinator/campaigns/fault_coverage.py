@@ -80,8 +80,8 @@ class FaultCoverage:
         tried = {cell for cell in tried if cell[0] in self.kinds}
         self.cells.update(tried)
         # A fault of both directions of a link is one fault.
-        there = {(kind, place if isinstance(place, int) else self._link(*place)) for kind, place, _ in tried}
-        self.pairs.update({(one, other) for (one, _), (other, _) in combinations(sorted(there), 2)})
+        placed = {(kind, place if isinstance(place, int) else self._link(*place)) for kind, place, _ in tried}
+        self.pairs.update({(one, other) for (one, _), (other, _) in combinations(sorted(placed), 2)})
 
     def _link(self, rank: Rank, port: Port) -> Rank:
         """Return a number for a link that is the same at both ends."""
@@ -184,19 +184,19 @@ def coverage_of(trials: FinishedTrials) -> dict[str, FaultCoverage]:
         raise ScenarioError("coverage", "timed", "faults have times under this clock; use --clock steps")
     # Of several algorithms on one network, the longest decides when a fault can begin.
     steps = {plan.spec: last_step(plan) for plan in plans}
-    found: dict[str, FaultCoverage] = {}
+    coverage: dict[str, FaultCoverage] = {}
     left = MOST_TRIALS
     for plan, ((point, variant), numbers) in zip(plans, draws, strict=True):
         name = plan.topology.title
-        if name not in found:
+        if name not in coverage:
             longest = max(steps[each.spec] for each in plans if each.topology.title == name)
-            found[name] = FaultCoverage(plan.topology, longest)
+            coverage[name] = FaultCoverage(plan.topology, longest)
         specs = grid.draws(point, variant).specs
         for number in islice(numbers, left):
             drawn = [fault for text in specs(number) for fault in parse_fault(text, plan.topology)]
-            found[name].add([*plan.faults, *drawn])
+            coverage[name].add([*plan.faults, *drawn])
             left -= 1
-    return found
+    return coverage
 
 
 def last_step(plan: Plan) -> Step:
@@ -207,10 +207,12 @@ def last_step(plan: Plan) -> Step:
 
 def _draws(trials: FinishedTrials) -> Mapping[tuple[int, int], Sequence[int]]:
     """Return for each (point, variant) the numbers of its finished draws, with messages or exact."""
-    found: dict[tuple[int, int], set[int]] = {}
+    by_cell: dict[tuple[int, int], set[int]] = {}
     for key in trials.findings:
-        found.setdefault((key.point, key.variant), set()).add(key.number)
+        by_cell.setdefault((key.point, key.variant), set()).add(key.number)
     for point, variant in trials.blocks:
         for block in trials.evaluated(point, variant):
-            found.setdefault((point, variant), set()).update(range(block.start, block.stop))
-    return {cell: sorted(numbers) for cell, numbers in found.items()}
+            # A block has positions in the order of runs; a sample of all sets has other numbers.
+            numbers = trials.grid.numbers(point, variant)[block.start : block.stop]
+            by_cell.setdefault((point, variant), set()).update(numbers)
+    return {cell: sorted(drawn) for cell, drawn in by_cell.items()}

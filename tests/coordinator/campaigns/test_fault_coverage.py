@@ -96,6 +96,15 @@ def test_a_campaign_tries_every_node_but_the_source(engine: str) -> None:
     assert coverage.pairs == {("crash", "crash"): 100}
 
 
+def test_a_sample_of_all_sets_is_counted_by_its_numbers() -> None:
+    trials = FinishedTrials(Grid(fields("star:4 broadcast edt"), {}, ["all:nodes=1"], 5, None, "exact"))
+    run_campaign(trials, 1, lambda *_: None)
+    (coverage,) = coverage_of(trials).values()
+    drawn = [trials.grid.draws(0, 0).specs(number) for number in trials.grid.numbers(0, 0)]
+    places = {fault.place for specs in drawn for fault in parse_faults(specs, coverage.topology)}
+    assert {place for _, place, _ in coverage.cells} == places
+
+
 def test_the_longest_algorithm_decides_the_steps() -> None:
     grid = Grid(fields("star:4 broadcast edt driver=memory"), {"algorithm": ["edt", "greedy-tree"]}, ["nodes=1"], 3)
     trials = FinishedTrials(grid)
