@@ -1,7 +1,8 @@
 """Reduce a failing scenario greedily, one simplification after the other.
 
 Simplifications are fewer and simpler faults, one direction of a link instead of two, an earlier step, and fewer and shorter
-messages. The result fails in the same way as the given scenario, and no single simplification of it does.
+messages. The result fails in the same way as the given scenario. No single simplification of it does, unless the search has
+reached its limit.
 """
 
 import re
@@ -26,7 +27,7 @@ SPEC = re.compile(r"(?P<kind>[a-z-]+):(?P<where>.+?)(?P<argument>:[0-9.]+)?@(?P<
 async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]]) -> Scenario:
     """Return a scenario that `fails` like the given one, although no single simplification of it fails.
 
-    At most MOST_TRIALS simplifications are tried.
+    After MOST_TRIALS simplifications the search ends, and further ones may fail too.
     """
     tried = 0
     while True:
@@ -127,9 +128,9 @@ def smallest_failure(scenario: Scenario, fails: Callable[[TrialResult], bool], l
         smallest = scenario
         with trio.CancelScope() as scope:
             stop.cancels(scope)
-            here = in_memory(scenario)
+            faster = in_memory(scenario)
             # In memory trials are much faster, but a failure of the driver itself may not show there.
-            smallest = await shrink(here if await still_fails(here) else scenario, still_fails)
+            smallest = await shrink(faster if await still_fails(faster) else scenario, still_fails)
         return smallest.model_copy(update=requested)
 
     with InterruptGuard() as stop, logging_to(log):

@@ -1,7 +1,7 @@
 """The campaign folder: the grid, and one appended line per finished trial, or per block of draws evaluated exactly.
 
-An incomplete last line, left by a kill, is ignored. Records are synced to disk in batches. So a kill of the process
-loses no record that was written. A power failure loses at most the records of the last seconds.
+An incomplete last line, left by a kill, is ignored. Records are written without a buffer, so a kill of the process loses
+none. They are synced to disk in batches, so a power failure loses at most the records of the last seconds.
 """
 
 import fcntl
@@ -129,10 +129,10 @@ class FinishedTrials:
 
     def numbers(self) -> dict[tuple[int, int], list[int]]:
         """Return for each (point, variant) the numbers of the trials with messages, ascending."""
-        found: dict[tuple[int, int], list[int]] = {}
+        numbers: dict[tuple[int, int], list[int]] = {}
         for key in sorted(self.findings):
-            found.setdefault((key.point, key.variant), []).append(key.number)
-        return found
+            numbers.setdefault((key.point, key.variant), []).append(key.number)
+        return numbers
 
     def counts(self, point: int, variant: int, finished: Collection[int]) -> Counts:
         """Return the counts of the trials of a point that enter its statistics.
@@ -286,7 +286,7 @@ class Store(FinishedTrials):
         self._file.seek(0, os.SEEK_END)
 
 
-def load_records(found: FinishedTrials, path: Path, see: Callable[[Key, Trial, bool], None] = lambda *_: None) -> int:
+def load_records(store: FinishedTrials, path: Path, see: Callable[[Key, Trial, bool], None] = lambda *_: None) -> int:
     """Add the records of a campaign file to the finished trials.
 
     Returns the number of bytes of the complete lines. `see` is called for each trial that was run with messages, and is
@@ -298,25 +298,26 @@ def load_records(found: FinishedTrials, path: Path, see: Callable[[Key, Trial, b
     whole = 0
     for number, line in enumerate(read_lines(path, follow=False), 1):
         with refused_in(f"line {number}"):
-            _load(found, line, see)
+            _load(store, line, see)
         whole += len(line) + 1
     return whole
 
 
-def _load(found: FinishedTrials, line: bytes, see: Callable[[Key, Trial, bool], None]) -> None:
+def _load(store: FinishedTrials, line: bytes, see: Callable[[Key, Trial, bool], None]) -> None:
     exact = line.startswith(b'{"block"')
     record = read_record(BlockRecord, line) if exact else read_record(TrialRecord, line)
-    if record.point >= len(found.grid.points) or record.variant >= len(found.grid.variants):
+    if record.point >= len(store.grid.points) or record.variant >= len(store.grid.variants):
         raise RefusedError("its point or its variant is not one of the grid")
     if isinstance(record, BlockRecord):
-        FinishedTrials.add_block(found, DrawBlock.of_record(record))
+        # By the base class: a record that is read is not appended once more.
+        FinishedTrials.add_block(store, DrawBlock.of_record(record))
         return
     result = read_record(TrialResult, line)
     if result.decided and not 0 < result.expected >= result.intact:
         raise RefusedError(f"{result.intact} of {result.expected} messages arrived intact")
     key, trial = Key(record.point, record.variant, record.number), Trial(record.variant, record.faults, record.seed)
     see(key, trial, record.over is not None)
-    (FinishedTrials.add_socket_trial if record.over else FinishedTrials.add)(found, key, trial, result)
+    (FinishedTrials.add_socket_trial if record.over else FinishedTrials.add)(store, key, trial, result)
 
 
 def _record(key: Key, trial: Trial, result: TrialResult) -> dict[str, object]:

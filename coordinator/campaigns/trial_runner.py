@@ -167,7 +167,7 @@ class TrialRunner:
         plan = self.plan(trial)
         if plan.scenario.clock == "timed":
             return await self._timed(plan)
-        # Items stay in memory: a trial has thousands of them, and no folder.
+        # Rows stay in memory: a trial has no run directory.
         execution, rows = ExecutionResult(), TrialRows()
         try:
             network = await self._open(plan)
@@ -186,7 +186,6 @@ class TrialRunner:
 
     async def _timed(self, plan: Plan) -> TrialResult:
         """Run one trial under the timed clock, in memory, where no packet is late."""
-        # They import the networks of hosts and polars; trials in lock-step need neither.
         execution, rows, network = ExecutionResult(), TrialRows(), TimedMemoryNetwork(plan)
         timetable = await predict(plan, lambda *_: None)
         await run_timed(plan, network, timetable, rows, execution, lambda *_: None)

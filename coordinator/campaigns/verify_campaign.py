@@ -151,7 +151,7 @@ class _Records:
         records = [(key, result) for key, (_, result) in store.findings.items()] + list(store.sockets.items())
         decided = [(key, result) for key, result in records if result.undecided is None]
         sample = self._random.sample(decided, min(SAMPLED_TRIALS, len(decided)))
-        # In the order of variants: networks are reused.
+        # In random order: the limit of packets may end the sample early, and must not spare the same trials every time.
         with Path(os.devnull).open("w") as log:
             done = trio.run(self._run_sample, grid, sample, log)
         if done < len(records):
@@ -166,19 +166,19 @@ class _Records:
         async with TrialRunner(scenarios, log) as runner:
             for key, stored in sample:
                 try:
-                    found = await runner.trial(grid.trial(key))
+                    again = await runner.trial(grid.trial(key))
                 except EmulatorError as error:
                     self._add(grid, key, f"it fails when it is run again: {str(error)[:160]}")
                     return done
-                done, packets = done + 1, packets + found.packets
-                self._compare(grid, key, stored, found)
+                done, packets = done + 1, packets + again.packets
+                self._compare(grid, key, stored, again)
                 if packets > MOST_PACKETS and done >= LEAST_TRIALS:
                     break
         return done
 
-    def _compare(self, grid: Grid, key: Key, stored: TrialResult, found: TrialResult) -> None:
+    def _compare(self, grid: Grid, key: Key, stored: TrialResult, again: TrialResult) -> None:
         """Name the first value of a record that differs from the trial that was run again."""
-        for name, value in vars(found).items():
+        for name, value in vars(again).items():
             recorded = getattr(stored, name)
             if recorded != value:
                 self._add(grid, key, f"{name} is {_words(recorded)}, and a run gives {_words(value)}")
@@ -201,12 +201,12 @@ class _Records:
                 )
                 continue
             outcome, broken = grid.point_engine(*cell).evaluate(drawn, latencies=True)
-            found = DrawBlock.of_outcome((*cell, block.start), drawn, outcome, broken, whole=block.whole).record()
+            again = DrawBlock.of_outcome((*cell, block.start), drawn, outcome, broken, whole=block.whole).record()
             stored = block.record()
-            differs = [name for name, value in found.items() if stored[name] != value]
+            differs = [name for name, value in again.items() if stored[name] != value]
             if differs:
                 name = differs[0]
-                words = f"{name} is {_words(stored[name])}, and the draws give {_words(found[name])}"
+                words = f"{name} is {_words(stored[name])}, and the draws give {_words(again[name])}"
                 self._findings.append(f"{RECORDS}: {where}: {words}")
         return min(SAMPLED_BLOCKS, len(blocks))
 

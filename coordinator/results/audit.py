@@ -84,7 +84,7 @@ def _sent_too_early(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return rows that only features make that this run does not have, and control segments of no feature."""
+    """Return rows of features that this run does not have, and control segments of no feature."""
     # The literal is for runs without features: `any_horizontal` needs an argument.
     own = pl.any_horizontal(pl.lit(value=False), *_rows_of(plan, plan.features))
     absent = [feature for feature in FEATURES.values() if feature not in plan.features]
@@ -95,7 +95,7 @@ def _strays(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _rows_of(plan: ResolvedRun, features: Iterable[Feature]) -> list[pl.Expr]:
-    """Return for each of these features the rows that only this feature makes."""
+    """Return for each of these features the rows that no run without features has."""
     return [rows for feature in features if (rows := feature.rows(plan)) is not None]
 
 
@@ -105,10 +105,10 @@ def wrong_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, times: Timetable | 
     `relay` is for segments meant for other ranks. Of the other arrivals of a segment, exactly the earliest is `first`. A
     rank that recovers has lost its memory and sees a first copy again.
     """
-    # A rank never receives its own message as something new.
     # Switches only forward, so even a message for all ranks is not meant for them.
     for_all = (pl.col("target") == ALL_RANKS) & ~pl.col("receiver").is_in(switches(plan.topology))
     meant = for_all | (pl.col("target") == pl.col("receiver"))
+    # A rank never receives its own message as something new.
     back = pl.col("receiver") == pl.col("origin")
     first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
     wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
@@ -134,14 +134,16 @@ def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
         ).lazy()
         rows = journal.with_columns(pl.col(*SEGMENT, "bytes").cast(pl.Int32))
         # Each message crosses one link, from its origin to its target.
-        there = (pl.col("sender") == pl.col("origin")) & (pl.col("receiver") == pl.col("target"))
+        direct = (pl.col("sender") == pl.col("origin")) & (pl.col("receiver") == pl.col("target"))
         strange = rows.join(known, on=[*SEGMENT, "bytes"], how="anti").select("step")
-        return pl.concat([strange, rows.filter(~there | (pl.col("tree") != 0)).select("step")])
+        return pl.concat([strange, rows.filter(~direct | (pl.col("tree") != 0)).select("step")])
     spec, algorithm, order = plan.spec, plan.algorithm, plan.topology.order
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
     from_one = spec.collective in (Collective.BROADCAST, Collective.SCATTER)
     # The target of a gather or a reduce contributes nothing that travels.
-    made = origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != spec.common_target)
+    from_source = (
+        origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != spec.common_target)
+    )
     personal = target.is_between(0, order - 1) & (target != origin)
     match spec.collective:
         case Collective.SCATTER | Collective.ALLTOALL:
@@ -164,7 +166,7 @@ def wrong_addresses(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
         # An acknowledgement goes back over the link: its sender is the node that it names as its target.
         message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.traits.ack_bytes)
     counted = number.is_between(0, spec.messages * algorithm.segments_per_message - 1)
-    return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
+    return journal.filter(~(from_source & message & counted & (pl.col("tree") >= 0))).select("step")
 
 
 def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Expr) -> pl.Expr:
@@ -182,18 +184,17 @@ def _has_size(plan: ResolvedRun, origin: pl.Expr, target: pl.Expr, number: pl.Ex
     if numbers is None or not numbers.fixed_order:
         return pl.col("bytes") == expected
     # In the fixed order a partial result has a number of parts, each with its name.
-    part, whole = expected + PART_NAME_BYTES, pl.col("bytes") == expected
+    part, folded = expected + PART_NAME_BYTES, pl.col("bytes") == expected
     most = len(numbers.contributions(ranks))
     in_parts = (pl.col("bytes") % part == 0) & (pl.col("bytes") // part).is_between(1, most)
-    return pl.when(target == ALL_RANKS).then(whole).otherwise(in_parts | whole)
+    return pl.when(target == ALL_RANKS).then(folded).otherwise(in_parts | folded)
 
 
 def _repeated(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the copies that crossed a link more than once in one step although no fault duplicates or delays packets
-    there.
+    """Return the copies that crossed a link twice in a step without a fault.
 
-    Downstream of a link that duplicates packets, a rank may send a copy once for every time that the copy arrived
-    before.
+    Only faults that duplicate or delay packets may cause that. Downstream of a link that duplicates packets, a rank may
+    send a copy once for every time that the copy arrived before.
     """
     copy = [*SEGMENT, "tree"]
     # No rank sends a copy twice over a port in one step by itself; only faults of links make a second one.
@@ -248,25 +249,25 @@ def _sent_before_received(journal: pl.LazyFrame, copy: list[str], *, reported_on
 
 
 def port_model_violations(plan: ResolvedRun, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
-    """Return packets larger than the link capacity, and ranks that used more ports in a step than the port model
-    allows.
+    """Return packets that are too large, and ranks that used too many ports.
 
-    Traffic that faults add is not counted: packets on links that delay or duplicate, and receipts after the first fault
-    that affects timing. Over reliable links receipts are not checked, and acknowledgements take a port but no capacity.
+    The link capacity limits a packet, and the port model the ports of a step. Traffic that faults add is not counted:
+    packets on links that delay or duplicate, and receipts after the first fault that affects timing. Over reliable
+    links receipts are not checked, and acknowledgements take a port but no capacity.
     """
     spec, capacity = plan.spec, plan.algorithm.link_capacity
     sent = packets.lazy()
     # Without a capacity no packet is too large: no packet has as many segments as this number.
-    full = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), Delays, Duplicates).select("step")
+    too_large = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), Delays, Duplicates).select("step")
     if spec.port_model is PortModel.ALL_PORT and spec.duplex is Duplex.FULL:
-        return full
+        return too_large
     if spec.has_control:
         sent = journal.select("step", "sender", "port").unique()
     began = [fault.step for fault in plan.faults if fault.affects_timing and fault.breaks]
     # Control segments may meet other packets in any step; so may faults whose times do not coincide with steps.
     any_step = spec.has_control or (began and not plan.exact_steps)
-    timing_affected = 0 if any_step else min(began, default=NEVER)
-    arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < timing_affected)
+    first_affected = 0 if any_step else min(began, default=NEVER)
+    arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < first_affected)
     arrived = at_receiver(arrived, plan.topology).select("step", "port", rank="receiver", sent=False)
     sent = _except(plan, sent, Delays).select("step", "port", rank="sender", sent=True)
     used = (
@@ -284,7 +285,7 @@ def port_model_violations(plan: ResolvedRun, journal: pl.LazyFrame, packets: pl.
     if spec.duplex is Duplex.HALF:
         # A port that sends and receives in one step counts twice in the sum, and once among the ports.
         crowded |= sends + receipts > ports
-    return pl.concat([full, used.filter(crowded).select("step")])
+    return pl.concat([too_large, used.filter(crowded).select("step")])
 
 
 def _except(plan: ResolvedRun, packets: pl.LazyFrame, *effects: type[Effect]) -> pl.LazyFrame:

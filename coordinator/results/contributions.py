@@ -60,17 +60,17 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     own[switches(plan.topology)] = 0
     held = np.tile(own, len(sampled) * segments)
     total = own.sum(dtype=np.uint64)
-    births = plan.judged.timeline.recoveries
-    late = _replay(hops, held, segments, order, total, births)
+    recoveries = plan.judged.timeline.recoveries
+    early = _replay(hops, held, segments, order, total, recoveries)
     results = held.reshape(len(sampled), segments, order)
     wrong = sum(int((results[number][:, _holders(plan, owner)] != total).sum()) for number, owner in enumerate(sampled))
-    metrics = {"miscounted_results": wrong + late}
+    metrics = {"miscounted_results": wrong + early}
     # Under the timed clock the step of a recovery does not follow from the journal.
     if not plan.judged.harmful_faults or plan.scenario.clock != "steps" or plan.delivers_late:
         return Contributions(metrics)
     # The same folds with 1 in place of the numbers count the contributions.
     counts = np.tile((own > 0).astype(np.uint64), len(sampled) * segments)
-    _replay(hops, counts, segments, order, np.uint64(order), births)
+    _replay(hops, counts, segments, order, np.uint64(order), recoveries)
     counts = counts.reshape(len(sampled), segments, order)
     least = min(
         (
@@ -86,19 +86,19 @@ def count_contributions(plan: ResolvedRun, journal: pl.LazyFrame) -> Contributio
     count, number, segment, holder = least
     return Contributions(
         metrics | {"least_contributions": count},
-        _missing(plan, hops.filter(pl.col("block") == number, pl.col("segment") == segment), holder, births),
+        _missing(plan, hops.filter(pl.col("block") == number, pl.col("segment") == segment), holder, recoveries),
     )
 
 
 def _missing(
-    plan: ResolvedRun, hops: pl.DataFrame, holder: Rank, births: Sequence[tuple[Step, Rank]]
+    plan: ResolvedRun, hops: pl.DataFrame, holder: Rank, recoveries: Sequence[tuple[Step, Rank]]
 ) -> tuple[Rank, ...]:
     """Return the ranks whose contributions one result lacks at `holder`; `hops` are the hops of its block and segment."""
     # Sets of bits in place of sums: the question is not how many contributions are missing, but whose. Only one result
     # is followed, so the sets may be large.
     own = {rank: 1 << rank for rank in plan.topology.data_ranks}
     held = dict(own)
-    left = list(births)
+    left = list(recoveries)
     for step, arrivals in hops.filter(~pl.col("finished")).group_by("step", maintain_order=True):
         while left and left[0][0] <= step[0]:
             _, rank = left.pop(0)
@@ -140,10 +140,10 @@ def _replay(
     segments: int,
     order: int,
     total: np.uint64,
-    births: Sequence[tuple[Step, Rank]] = (),
+    recoveries: Sequence[tuple[Step, Rank]] = (),
 ) -> int:
     """Fold step by step; returns the number of finished results that left before they were complete."""
-    fresh, left = held.copy() if births else held, list(births)
+    fresh, left = held.copy() if recoveries else held, list(recoveries)
     # The sums are one flat array with the index (block x segments + segment) x order + rank, so that the folds of a
     # whole step are one read and one addition in numpy.
     base = (hops["block"].to_numpy() * segments + hops["segment"].to_numpy()) * order

@@ -222,8 +222,9 @@ def meant_for_receiver(plan: ResolvedRun) -> pl.Expr:
 
 
 def journal_arrivals(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the arrivals of a journal without altered packets: receiver, origin, segment, step and intact (always
-    true).
+    """Return the arrivals of a journal without altered packets.
+
+    The columns are those of `Arrivals`; `intact` is always true.
     """
     order = arrival_order(plan)
     rows = (

@@ -90,7 +90,7 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
     node_parts, link_parts = ([part for part in parts if part.on_links == on_links] for on_links in (False, True))
     nodes: Sequence[Rank] = eligible(fault_set, node_parts[0], places) if node_parts else ()  # type: ignore[assignment]
     links: Sequence[Link] = eligible(fault_set, link_parts[0], places) if link_parts else ()  # type: ignore[assignment]
-    # The places are fixed by the fault-free run.
+    # These strategies draw nothing: they strike the first places in order.
     if fault_set.how in FIXED:
         nodes = nodes[: sum(part.count for part in node_parts)]
         links = links[: sum(part.count for part in link_parts)]

@@ -72,7 +72,7 @@ class FaultTimeline:
         ]
 
     def __bool__(self) -> bool:
-        """Tell whether any fault has an effect, as far as it states effects."""
+        """Tell whether any fault has an effect, or may have one that it does not state."""
         return bool(self.spells or self.opaque)
 
     def __iter__(self) -> Iterator[tuple[Place, Interval, Effect]]:
@@ -114,17 +114,17 @@ class FaultTimeline:
     @property
     def is_lasting(self) -> bool:
         """Whether faults do nothing but put ranks and links out of service, each to the end."""
-        intervals = [interval for there in self.stops.values() for interval in there]
+        intervals = [interval for stopped in self.stops.values() for interval in stopped]
         return not self.opaque and self.effects <= {Stops} and all(each.is_endless for each in intervals)
 
     def of(self, kind: type[Kind]) -> Mapping[Place, Sequence[tuple[Interval, Kind]]]:
         """Return the intervals of all effects of one type, by place."""
-        found: dict[Place, list[tuple[Interval, Kind]]] = {}
+        by_place: dict[Place, list[tuple[Interval, Kind]]] = {}
         for place, spells in self.spells.items():
             for interval, effect, _ in spells:
                 if isinstance(effect, kind):
-                    found.setdefault(place, []).append((interval, effect))
-        return found
+                    by_place.setdefault(place, []).append((interval, effect))
+        return by_place
 
     def at(self, place: Place, time: int) -> list[Effect]:
         """Return the effects in force at `place` and `time`, in the order of their beginnings."""
@@ -154,13 +154,13 @@ def _in_order(faults: Iterable[Fault | TimedFault]) -> list[tuple[Interval | Non
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
     """Return the fewest intervals that cover the same times, ascending."""
-    found: list[Interval] = []
-    for each in sorted(intervals):
-        if found and each.start <= found[-1].end:
-            found[-1] = Interval(found[-1].start, max(found[-1].end, each.end))
+    apart: list[Interval] = []
+    for interval in sorted(intervals):
+        if apart and interval.start <= apart[-1].end:
+            apart[-1] = Interval(apart[-1].start, max(apart[-1].end, interval.end))
         else:
-            found.append(each)
-    return found
+            apart.append(interval)
+    return apart
 
 
 def _lasts(spell: Spell) -> bool:

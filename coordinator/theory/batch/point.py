@@ -72,8 +72,9 @@ class PointEngine:
     def evaluate(
         self, drawn: Indices, *, copies: bool = False, latencies: bool = False
     ) -> tuple[BatchOutcome, NDArray[np.bool_]]:
-        """Return the results of the draws with these numbers, and whether each draw breaks a promise of theory about
-        deliveries.
+        """Return the results of the draws with these numbers, and the broken promises.
+
+        The second array says whether each draw breaks a promise of theory about deliveries.
         """
         episodes = [*(episode for episode, _ in self._given), *chain.from_iterable(self._drawn.values())]
         lossy = any(episode.stream for episode in episodes)
@@ -93,19 +94,20 @@ class PointEngine:
             broken &= self._promised(batch, struck)
         return outcome, broken
 
-    def _strike(self, batch: FaultBatch, each: DrawnPlaces) -> None:
-        for episode in self._drawn[each.term]:
+    def _strike(self, batch: FaultBatch, drawn: DrawnPlaces) -> None:
+        for episode in self._drawn[drawn.term]:
             if not episode.on_links:
-                batch.strike_nodes(episode, each.places, each.draws)
+                batch.strike_nodes(episode, drawn.places, drawn.draws)
                 continue
             for arcs in self._arcs:
-                batch.strike_arcs(episode, arcs[each.places], each.draws)
+                batch.strike_arcs(episode, arcs[drawn.places], drawn.draws)
 
     # --- promises ------------------------------------------------------------------------------------------------------
 
     def _promised(self, batch: FaultBatch, struck: Sequence[DrawnPlaces]) -> NDArray[np.bool_]:
-        """Return whether the algorithm promises every delivery under the faults of each trial; faults are counted like
-        in `Plan.claims`.
+        """Return whether the algorithm promises every delivery under the faults of each trial.
+
+        Faults are counted as in the claims of a single run.
         """
         algorithm, trials = self._plan.algorithm, batch.trials
         faulty = self.engine.faulty(batch)
@@ -124,14 +126,14 @@ class PointEngine:
 
     def _broken_links(self, faulty: Bits, struck: Sequence[DrawnPlaces], trials: int) -> Indices:
         """Count the broken links of each trial; a faulty node breaks its links."""
-        found = np.zeros(trials, np.int64)
+        broken = np.zeros(trials, np.int64)
         for each in struck:
             if each.term.on_links and self._drawn[each.term]:
                 ends = self._ends[each.places]
                 # A broken link at a faulty node is no further fault.
                 own = _has(faulty, ends[:, 0], each.draws) | _has(faulty, ends[:, 1], each.draws)
                 # A draw may have several broken links; `add.at` counts each of them.
-                np.add.at(found, each.draws, ~own)
+                np.add.at(broken, each.draws, ~own)
         topology = self._plan.topology
         given = {
             (min(pair), max(pair))
@@ -141,12 +143,12 @@ class PointEngine:
         }
         # A link of a faulty node is already counted with the node.
         for here, there in given:
-            found += numbers([~(faulty[here] | faulty[there])], trials)
-        return found
+            broken += numbers([~(faulty[here] | faulty[there])], trials)
+        return broken
 
 
 def _has(rows: Bits, things: Indices, trials: Indices) -> NDArray[np.bool_]:
     """Return whether the row of each thing has the bit of its trial."""
     words = rows[things, trials >> 6] >> (trials & 63).astype(np.uint64)
-    found: NDArray[np.bool_] = (words & np.uint64(1)).astype(np.bool_)
-    return found
+    has_bit: NDArray[np.bool_] = (words & np.uint64(1)).astype(np.bool_)
+    return has_bit
