@@ -65,8 +65,9 @@ def evaluate_points(store: FinishedTrials, progress: Progress) -> CampaignSessio
 
 
 def unfinished(store: FinishedTrials, point: int, variants: Sequence[int]) -> list[int]:
-    """Return the variants of a point that get the next block; with a precision, all in turn until all are precise
-    enough.
+    """Return the variants of a point that get the next block.
+
+    With a precision, all variants take turns until all are precise enough.
     """
     grid = store.grid
     evaluated = {variant: store.evaluated(point, variant) for variant in variants}
@@ -78,12 +79,12 @@ def unfinished(store: FinishedTrials, point: int, variants: Sequence[int]) -> li
     if not all(evaluated[at] for at in drawn):
         return missing
     counts = [total(evaluated[at]) for at in drawn]
-    # All variants have the same blocks, also if an interrupted campaign is resumed.
+    # Judged only where all variants have the same blocks, so that a resumed campaign stops at the same one.
     level = len({_stop(evaluated[at]) for at in drawn}) <= 1
     if level and all(half_width_of(each.served, each.decided) <= grid.precision for each in counts):
         return [at for at in missing if at not in drawn]
-    behind = min((_stop(evaluated[at]) for at in missing), default=0)
-    return [at for at in missing if _stop(evaluated[at]) == behind]
+    least = min((_stop(evaluated[at]) for at in missing), default=0)
+    return [at for at in missing if _stop(evaluated[at]) == least]
 
 
 def _stop(blocks: Sequence[DrawBlock]) -> int:
@@ -106,7 +107,7 @@ def _next_block(store: FinishedTrials, point: int, variant: int) -> DrawBlock:
 def repeats(store: FinishedTrials) -> Repeats:
     """Return the draws of exactly evaluated points that are run again with messages: the first ones, and the worst."""
     grid = store.grid
-    found: dict[tuple[int, int], list[int]] = {}
+    chosen: dict[tuple[int, int], list[int]] = {}
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         if grid.exact(point, variant):
             blocks = store.evaluated(point, variant)
@@ -114,8 +115,8 @@ def repeats(store: FinishedTrials) -> Repeats:
             worst = sorted((each for block in blocks for each in block.worst), key=lambda each: (-each[0], each[1]))
             breaking = [number for block in blocks for number in block.violations]
             named = [number for _, number in worst[:KEPT]] + breaking[:KEPT]
-            found[point, variant] = list(dict.fromkeys([*first, *named]))
-    return found
+            chosen[point, variant] = list(dict.fromkeys([*first, *named]))
+    return chosen
 
 
 def repeat_over_sockets(store: FinishedTrials, done: CampaignSession, progress: Progress) -> CampaignSession:
@@ -155,7 +156,7 @@ def repeat_over_sockets(store: FinishedTrials, done: CampaignSession, progress: 
 
 
 def require_agreement(store: FinishedTrials) -> None:
-    """Raise RunError if a trial with messages has another result than the batch engine, or the search for its faults."""
+    """Raise RunError if a trial with messages contradicts the batch engine, or the search that found its faults."""
     grid = store.grid
     for (point, variant, number), (_, result) in store.findings.items():
         if grid.points[point].how == "worst" and result.undecided is None:
@@ -164,14 +165,14 @@ def require_agreement(store: FinishedTrials) -> None:
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         if not grid.exact(point, variant):
             continue
-        here = {key: result for key, (_, result) in store.findings.items() if key[:2] == (point, variant)}
+        repeated = {key: result for key, (_, result) in store.findings.items() if key[:2] == (point, variant)}
         # A machine that failed in the middle of a trial over TCP decides nothing.
         sockets = {key: result for key, result in store.sockets.items() if key[:2] == (point, variant)}
-        for results in (here, sockets):
-            found = differences(
+        for results in (repeated, sockets):
+            contradictions = differences(
                 grid.point_engine(point, variant), {key.number: result for key, result in results.items()}
             )
-            for number, words in found:
+            for number, words in contradictions:
                 where = f"{grid.variants[variant].name} under {grid.points[point].name}, draw {number}"
                 faults = " ".join(grid.trial(Key(point, variant, number)).faults)
                 raise RunError(

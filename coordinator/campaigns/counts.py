@@ -64,9 +64,9 @@ class LatencyCounts:
             self._add_sums(served, *counts)
 
     def _add_sums(self, served: int, *counts: int) -> None:
-        here = self.sums.setdefault(served, [0, 0, 0])
+        entry = self.sums.setdefault(served, [0, 0, 0])
         for at, more in enumerate(counts):
-            here[at] += more
+            entry[at] += more
 
     @classmethod
     def of_result(cls, result: TrialResult) -> Self:
@@ -81,16 +81,16 @@ class LatencyCounts:
         """Return packets and latencies of trials of a batch engine with latencies."""
         times = outcome.latencies
         assert times is not None
-        found = cls(
+        counts = cls(
             int(outcome.packets[outcome.decided].sum()),
             longest=int(times.longest.sum()),
             squares=int((times.longest**2).sum()),
             by_step=times.by_step,
         )
         for served in np.unique(times.served[times.served > 0]).tolist():
-            here = times.served == served
-            found._add_sums(served, int(here.sum()), int(times.sums[here].sum()), int((times.sums[here] ** 2).sum()))
-        return found
+            sums = times.sums[times.served == served]
+            counts._add_sums(served, len(sums), int(sums.sum()), int((sums**2).sum()))
+        return counts
 
     def record(self) -> dict[str, object]:
         """Return the latencies as a JSON value."""
@@ -208,9 +208,9 @@ class Counts:
             self.groups.setdefault(group, Counter()).update(ratios)
 
     def _count_due(self, expected: int, trials: int, intact: int, served: int) -> None:
-        here = self.due.setdefault(expected, [0, 0, 0])
+        entry = self.due.setdefault(expected, [0, 0, 0])
         for at, more in enumerate((trials, intact, served)):
-            here[at] += more
+            entry[at] += more
 
     @classmethod
     def of_outcome(cls, outcome: BatchOutcome, broken: NDArray[np.bool_], start: int = 0) -> Self:
@@ -223,8 +223,8 @@ class Counts:
         )  # fmt: skip
         expected, served = outcome.expected[kept], outcome.served[kept]
         for due in np.unique(expected).tolist():
-            here = expected == due
-            counts.due[due] = [int(here.sum()), int(outcome.intact[kept][here].sum()), int(served[here].sum())]
+            same = expected == due
+            counts.due[due] = [int(same.sum()), int(outcome.intact[kept][same].sum()), int(served[same].sum())]
         values, trials = np.unique(outcome.unserved[kept], return_counts=True)
         counts.lost.update(dict(zip(values.tolist(), trials.tolist(), strict=True)))
         counts.groups = dict(_groups_of(outcome, start))
@@ -236,8 +236,8 @@ def _groups_of(outcome: BatchOutcome, start: int) -> Iterator[tuple[int, Ratios]
     groups = [group_of(start + at) for at in range(trials)]
     starts = [at for at in range(trials) if at == 0 or groups[at] != groups[at - 1]]
     for first, last in pairwise([*starts, trials]):
-        here = np.flatnonzero(outcome.decided[first:last]) + first
-        pairs = np.stack([outcome.expected[here], outcome.intact[here]])
+        decided = np.flatnonzero(outcome.decided[first:last]) + first
+        pairs = np.stack([outcome.expected[decided], outcome.intact[decided]])
         values, counts = np.unique(pairs, axis=1, return_counts=True)
         ratios = {(due, intact): count for due, intact, count in np.vstack([values, counts]).T.tolist()}
         yield groups[first], Counter(ratios)
@@ -359,7 +359,7 @@ class DrawBlock:
 
 def total(blocks: Iterable[DrawBlock]) -> Counts:
     """Return the sum of the counts of several blocks."""
-    found = Counts()
+    counts = Counts()
     for block in blocks:
-        found.add(block.counts)
-    return found
+        counts.add(block.counts)
+    return counts

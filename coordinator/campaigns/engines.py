@@ -1,7 +1,7 @@
 """The engines of campaigns: the batch engine where it is exact, messages elsewhere, and the trials that both run.
 
-With `auto` a cell (a variant at a point) is evaluated exactly if it has more trials than its sample. The sample of it is run
-again with messages, two trials of each variant with many trials over TCP, and all results have to agree.
+With `auto` a cell (a variant at a point) is evaluated exactly if it has more trials than its sample. The sample is run again
+with messages. Of each variant with many trials, two are run over TCP as well. All results have to agree.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,9 +54,9 @@ def figures_of(point: PointEngine, drawn: Sequence[int]) -> dict[int, dict[str, 
 def _figures(engine: BatchEngine, outcome: BatchOutcome, at: int) -> dict[str, object]:
     topology: Topology = engine.plan.topology
     counted = ("expected", "delivered", "intact", "steps", "packets", "segments", "least_copies")
-    found: dict[str, object] = {name: int(getattr(outcome, name)[at]) for name in counted}
+    figures: dict[str, object] = {name: int(getattr(outcome, name)[at]) for name in counted}
     unserved = tuple(map(topology.label, engine.unserved_ranks(outcome, at)))
     times = outcome.latencies
     if times is not None:
-        found["latency_sums"] = int(times.served[at]), int(times.sums[at]), int(times.longest[at])
-    return {"decided": bool(outcome.decided[at]), **found, "unserved": unserved}
+        figures["latency_sums"] = int(times.served[at]), int(times.sums[at]), int(times.longest[at])
+    return {"decided": bool(outcome.decided[at]), **figures, "unserved": unserved}

@@ -17,8 +17,9 @@ INFORMED: Final = "informed_nodes_per_step"
 
 
 def field_figures(counts: Counts, plan: Plan, fault_free: Step | None, *, exact: bool) -> dict[str, object]:
-    """Return the figures of decided trials; None where one does not apply, or is not in the record of an earlier
-    version.
+    """Return the figures of decided trials; None where one does not apply.
+
+    A figure is None as well if the record is of an earlier version that did not have it.
 
     - `tfr_one_to_one`, `tfr_one_to_all`: of a broadcast or scatter, the share of pairs (trial, healthy node but the
       source) where the node is not served, and the share of trials where some healthy node is not.
@@ -62,8 +63,8 @@ def _with_interval(
 
 
 def _informed(by_step: Mapping[Step, int], trials: int) -> tuple[float, ...]:
-    nodes, found = 0, []
+    nodes, informed = 0, []
     for step in range(max(by_step, default=0) + 1):
         nodes += by_step.get(step, 0)
-        found.append(round(1 + nodes / trials, 6))
-    return tuple(found)
+        informed.append(round(1 + nodes / trials, 6))
+    return tuple(informed)

@@ -168,10 +168,7 @@ class Grid:
         return variants
 
     def why_too_large(self) -> str | None:
-        """Return why the grid of a stored campaign is not planned.
-
-        None if it is small enough. Nothing is built to find out.
-        """
+        """Return why the grid of a stored campaign is too large to plan, or None; nothing is built to find out."""
         named = self.base.get("plugin", ())
         require_loaded([each for each in named if isinstance(each, str)] if isinstance(named, list | tuple) else ())
         for values in product(*self.vary.values()):

@@ -14,7 +14,7 @@ from coordinator.scenario.model import Scenario
 MOST_EXPLAINED: Final = 3
 """Most different waits that are explained of one variant."""
 MOST_REPEATED: Final = 20
-"""Most trials of one variant that are run again for that."""
+"""Most trials of one variant that are run again to find these waits."""
 
 
 class UnfinishedTrials(NamedTuple):
@@ -40,10 +40,11 @@ class UnfinishedTrials(NamedTuple):
 
 
 def unfinished(store: FinishedTrials) -> list[UnfinishedTrials]:
-    """Return for each variant that ends all faults how many of its trials finished; trials that are undecided do not
-    count.
+    """Return for each variant that ends all faults how many trials finished.
+
+    Undecided trials do not count.
     """
-    found = []
+    rows = []
     for number, variant in enumerate(store.grid.variants):
         heal_at = LivenessOptions.of(variant.scenario).heal_at
         if heal_at is None:
@@ -64,8 +65,8 @@ def unfinished(store: FinishedTrials) -> list[UnfinishedTrials]:
         explained: list[dict[str, object]] = [
             {"waiting": list(lines), "repeat": command} for lines, command in waits.items()
         ]
-        found.append(UnfinishedTrials(variant.name, heal_at, len(decided), len(decided) - len(missing), explained))
-    return found
+        rows.append(UnfinishedTrials(variant.name, heal_at, len(decided), len(decided) - len(missing), explained))
+    return rows
 
 
 def _waits(scenario: Scenario) -> tuple[str, ...]:

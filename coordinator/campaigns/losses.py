@@ -16,10 +16,10 @@ MOST_WORST = 10
 
 
 def loss_rows(store: FinishedTrials) -> list[CampaignRow]:
-    """Return one row per point, variant and number of healthy nodes that miss a message, with the number of such
-    trials.
+    """Return one row per point, variant and number of unserved healthy nodes.
 
-    Only decided trials that enter the figures are counted.
+    A node is unserved if it misses a message. A row has the number of such trials. Only decided trials that enter the
+    figures are counted.
     """
     grid, numbers = store.grid, store.numbers()
     return [
@@ -80,7 +80,8 @@ def _lossy(store: FinishedTrials) -> Iterator[Lossy]:
     for point, variant in product(range(len(grid.points)), range(len(grid.variants))):
         if not grid.exact(point, variant):
             continue
-        # Every block names its worst trials. More than are listed: several may have drawn the same faults.
+        # Every block names its worst trials. More of them are taken than are listed, since several may have drawn the same
+        # faults.
         worst = sorted((-lost, number) for block in store.evaluated(point, variant) for lost, number in block.worst)
         if worst:
             numbers = [number for _, number in worst[: 5 * MOST_WORST]]

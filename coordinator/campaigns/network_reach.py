@@ -43,10 +43,9 @@ def reachability(grid: Grid, point: int, variant: int, numbers: Collection[int])
     total, trials = Fraction(0), 0
     ordered = np.array(sorted(numbers), np.int64)
     for start in range(0, len(ordered), BLOCK):
-        here = ordered[start : start + BLOCK]
-        found = network.reached(len(here), *_struck(grid, point, variant, here, arcs))
-        kept = found.decided
-        pairs = np.stack([found.healthy[kept], found.reached[kept]])
+        block = ordered[start : start + BLOCK]
+        counts = network.reached(len(block), *_struck(grid, point, variant, block, arcs))
+        pairs = np.stack([counts.healthy[counts.decided], counts.reached[counts.decided]])
         for (healthy, reached), count in zip(*_counted(pairs), strict=True):
             total += Fraction(reached * count, healthy)
             trials += count

@@ -43,14 +43,14 @@ def paired_rows(store: FinishedTrials, baseline: str | None = None) -> list[Camp
     """
     grid = store.grid
     names = [variant.name for variant in grid.variants]
-    first = names[0] if baseline is None else baseline
-    if first not in names:
-        raise ScenarioError("paired", first, f"expected one of: {', '.join(names)}")
+    base = names[0] if baseline is None else baseline
+    if base not in names:
+        raise ScenarioError("paired", base, f"expected one of: {', '.join(names)}")
     if len(names) < 2:
-        raise ScenarioError("paired", first, "it is the only variant: give two or more, such as --vary algorithm=A,B")
-    at = names.index(first)
+        raise ScenarioError("paired", base, "it is the only variant: give two or more, such as --vary algorithm=A,B")
+    at = names.index(base)
     return [
-        {"figure": figure, label_of(grid): f"{names[variant]} - {first}", "faults": grid.points[point].name, **values}
+        {"figure": figure, label_of(grid): f"{names[variant]} - {base}", "faults": grid.points[point].name, **values}
         for point in range(len(grid.points))
         for variant in range(len(names))
         if variant != at and _same_draws(grid, point, at, variant)
@@ -62,6 +62,7 @@ def _same_draws(grid: Grid, point: int, one: int, other: int) -> bool:
     """Return whether two variants meet the same faults in each draw."""
     plans, fault_set = (grid.variants[one].plan, grid.variants[other].plan), grid.points[point]
     drawn_from = {(plan.topology.name, plan.scenario.fault, plan.scenario.seed) for plan in plans}
+    # These strategies choose places by the sends of the algorithm, so each variant has places of its own.
     if fault_set.how in ("worst", "busiest", "roots") or len(drawn_from) > 1:
         return False
     sites = grid.places[one], grid.places[other]
@@ -90,10 +91,10 @@ def _differences(store: FinishedTrials, point: int, one: int, other: int) -> Ite
         elif not exact:
             ends = t_interval(int(known.sum()), float(values[known].sum()), float((values[known] ** 2).sum()))
         low, high = ends or (None, None)
-        better = int((values[known] > 0).sum()), int((values[known] < 0).sum())
+        larger, smaller = int((values[known] > 0).sum()), int((values[known] < 0).sum())
         yield figure, {
             "pairs": int(known.sum()), "difference": round(mean, 9), "low": _rounded(low), "high": _rounded(high),
-            "larger": better[0], "smaller": better[1],
+            "larger": larger, "smaller": smaller,
         }  # fmt: skip
 
 

@@ -86,32 +86,31 @@ def _availability_rows(grid: Grid, point: int, variant: int, numbers: Sequence[i
 def _downtime(grid: Grid, point: int, variant: int, number: int) -> Counter[FaultSetTerm]:
     """Return for each term the steps or nanoseconds that its places are down in one draw, together."""
     fault_set, places = grid.points[point], grid.places[variant]
-    window, found = process_window(fault_set, places), Counter[FaultSetTerm]()
+    window, downtime = process_window(fault_set, places), Counter[FaultSetTerm]()
     for term, _, outage in process_outages(fault_set, places, f"{grid.variants[variant].scenario.seed}/{number}"):
-        found[term] += window.downtime(outage)
-    return found
+        downtime[term] += window.downtime(outage)
+    return downtime
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float | None]:
     """Return the quantiles of sorted values with their intervals; None for an infinite or unbounded value."""
-    found: dict[str, float | None] = {}
+    quantiles: dict[str, float | None] = {}
     for share in QUANTILES:
         name = f"q{round(100 * share)}"
         low, high = order_statistics(len(values), share)
         at = ceil(len(values) * share)
         for key, place in ((name, at), (f"{name}_low", low), (f"{name}_high", high)):
             value = values[place - 1] if place else inf
-            found[key] = None if value == inf else round(value, 9)
-    return found
+            quantiles[key] = None if value == inf else round(value, 9)
+    return quantiles
 
 
 def order_statistics(trials: int, share: float, level: float = LEVEL) -> tuple[int, int]:
-    """Return the numbers, from 1 on, of the order statistics that enclose a quantile with a probability of at least
-    `level`.
+    """Return the numbers of the order statistics that enclose a quantile.
 
-    0 stands for an end that no order statistic bounds. The number of values below the quantile is binomial, whatever
-    their distribution, and if the distribution has steps, the interval covers more (David and Nagaraja, Order
-    Statistics, 2003, section 7.1).
+    Numbers count from 1. The two enclose the quantile with a probability of at least `level`. 0 stands for an end that
+    no order statistic bounds. The number of values below the quantile is binomial, whatever their distribution, and if
+    the distribution has steps, the interval covers more (David and Nagaraja, Order Statistics, 2003, section 7.1).
     """
     tail = (1 - level) / 2
     logs = [

@@ -46,7 +46,7 @@ def residuals(store: FinishedTrials) -> list[Residual]:
     A size with an undecided set is left out.
     """
     grid, numbers = store.grid, store.numbers()
-    found = []
+    results = []
     for at, variant in enumerate(grid.variants):
         for name, points in families(grid).items():
             survived: dict[int, int] = {}
@@ -67,5 +67,5 @@ def residuals(store: FinishedTrials) -> list[Residual]:
                     places = len(sites.links if fault_set.parts[0].on_links else sites.nodes())
                     survived[fault_set.size] = counts.served
             if survived:
-                found.append(Residual(variant.name, name, places, dict(sorted(survived.items()))))
-    return found
+                results.append(Residual(variant.name, name, places, dict(sorted(survived.items()))))
+    return results

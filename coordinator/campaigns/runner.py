@@ -125,10 +125,10 @@ def check_workers(workers: int | None) -> None:
 
 
 def worker_count(workers: int | None, scenarios: Sequence[Scenario], trials: int) -> int:
-    """Return the number of processes that run trials: as requested, or one per core for many trials in memory, else
-    one.
+    """Return the number of processes that run trials.
 
-    Raises ScenarioError for an invalid number.
+    It is the number requested. By default it is one per core for many trials in memory, and one for others. Raises
+    ScenarioError for an invalid number.
     """
     check_workers(workers)
     if workers is not None:

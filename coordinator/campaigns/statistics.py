@@ -215,12 +215,12 @@ def events_interval(events: int) -> tuple[float, float]:
 
     def at_most(number: int, mean: float) -> float:
         term = total = exp(-mean)
-        for each in range(1, number + 1):
-            term *= mean / each
+        for count in range(1, number + 1):
+            term *= mean / count
             total += term
         return total
 
-    # At the ends of the interval, as few events or as many have a probability of 2.5 %.
+    # At the upper end so few events have a probability of 2.5 %, at the lower end so many.
     high = _crossing(lambda mean: 0.025 - at_most(events, mean), events)
     low = _crossing(lambda mean: 1 - at_most(events - 1, mean) - 0.025, events) if events else 0.0
     return low, high
@@ -242,8 +242,8 @@ def findings_per_hour(findings: int, seconds: float) -> str:
     rare findings have to be.
     """
     took = f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:,.1f} minutes"
-    found = f"{findings:,} finding{'' if findings == 1 else 's'} in {took} of search"
+    text = f"{findings:,} finding{'' if findings == 1 else 's'} in {took} of search"
     if seconds <= 0:
-        return found
+        return text
     low, high = (end * 3600 / seconds for end in events_interval(findings))
-    return f"{found}: {findings * 3600 / seconds:.3g} per hour, 95 % interval {low:.3g} to {high:.3g}"
+    return f"{text}: {findings * 3600 / seconds:.3g} per hour, 95 % interval {low:.3g} to {high:.3g}"

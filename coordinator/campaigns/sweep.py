@@ -201,13 +201,13 @@ class Sweep(Judged):
 
         There is a line for each network and algorithm.
         """
-        found: dict[tuple[str, str], list[int]] = {}
+        results: dict[tuple[str, str], list[int]] = {}
         for row in self.rows:
             if isinstance(number := row.get("result"), int):
-                found.setdefault((str(row["algorithm"]), str(row["topology"])), []).append(number)
+                results.setdefault((str(row["algorithm"]), str(row["topology"])), []).append(number)
         return [
             f"{algorithm} on {network}: {plural(max(numbers), 'different result')} of {plural(len(numbers), 'setting')}"
-            for (algorithm, network), numbers in found.items()
+            for (algorithm, network), numbers in results.items()
         ]
 
     @property
@@ -304,7 +304,7 @@ def sweep(
                 warn(f"{point.plan.scenario.algorithm} on {point.plan.topology.name}: {large}")
     if out:
         _write_settings(out, topologies, collective, algorithms, metric, vary or {}, values)
-    made: list[tuple[SweepPoint, RunRecord]] = []
+    records: list[tuple[SweepPoint, RunRecord]] = []
     finished = True
     with InterruptGuard() as stop:
         for done, point in enumerate(points):
@@ -317,8 +317,8 @@ def sweep(
                     break
                 if out:
                     _append(out, record)
-            made.append((point, record))
-    rows, without = rows_of(made, metric)
+            records.append((point, record))
+    rows, without = rows_of(records, metric)
     left_out += without
     result = Sweep(collective, metric, rows, left_out, finished)
     if out:
@@ -342,19 +342,19 @@ def _require_measured(metric: str, points: Sequence[SweepPoint]) -> None:
             )
 
 
-def rows_of(made: Sequence[tuple[SweepPoint, RunRecord]], metric: str) -> tuple[list[Row], list[str]]:
+def rows_of(records: Sequence[tuple[SweepPoint, RunRecord]], metric: str) -> tuple[list[Row], list[str]]:
     """Return the rows of finished runs, and lines about runs without the metric."""
     bits: dict[str, Row] = {}
     groups: dict[tuple[str, str], list[tuple[SweepPoint, RunRecord]]] = {}
-    for point, record in made:
+    for point, record in records:
         groups.setdefault((point.plan.topology.name, point.plan.scenario.algorithm), []).append((point, record))
     for group in groups.values():
         if any(point.varied for point, _ in group):
-            found = annex_function("compare bits")([(point.plan, record) for point, record in group])
-            bits |= {point.key: row for (point, _), row in zip(group, found, strict=True)}
+            compared = annex_function("compare bits")([(point.plan, record) for point, record in group])
+            bits |= {point.key: row for (point, _), row in zip(group, compared, strict=True)}
     rows: list[Row] = []
     left_out = []
-    for point, record in made:
+    for point, record in records:
         if record.measured[metric] is None:
             left_out.append(without_number(point, metric))
         else:

@@ -85,11 +85,11 @@ def _row(
 
 
 def _reachable(grid: Grid, point: int, variant: int, numbers: Collection[int], *, exact: bool) -> CampaignRow:
-    found = reachability(grid, point, variant, numbers)
-    if found is None or not found.trials:
+    reach = reachability(grid, point, variant, numbers)
+    if reach is None or not reach.trials:
         return dict.fromkeys(("reachable", "reachable_low", "reachable_high"))
-    mean = float(found.total / found.trials)
-    low, high = (mean, mean) if exact else mean_interval(float(found.total), found.trials)
+    mean = float(reach.total / reach.trials)
+    low, high = (mean, mean) if exact else mean_interval(float(reach.total), reach.trials)
     return {"reachable": _rounded(mean), "reachable_low": _rounded(low), "reachable_high": _rounded(high)}
 
 
@@ -119,8 +119,9 @@ def _finding(counts: Counts, theory: Expected, *, exact: bool) -> str | None:
 
 
 def label_of(grid: Grid) -> str:
-    """Return the heading of the column of variants: the varied fields. Redundancy needs no heading: its values read
-    `x=2`.
+    """Return the heading of the column of variants: the varied fields.
+
+    Redundancy needs no heading, since its values read `x=2`.
     """
     varied = [name for name in grid.vary if name != "redundancy"] or list(grid.vary)
     label = " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
@@ -157,10 +158,10 @@ def _betting(counts: Counts, *, exact: bool, independent: bool) -> CampaignRow:
 
 
 def _by_ratio(ratios: Ratios) -> Counter[float]:
-    found = Counter[float]()
+    by_ratio = Counter[float]()
     for (due, intact), trials in ratios.items():
-        found[intact / due] += trials
-    return found
+        by_ratio[intact / due] += trials
+    return by_ratio
 
 
 FIGURES = (

@@ -101,7 +101,7 @@ def _settings(folder: Path, verification: Verification) -> SweepFile:
 
 
 def _points(settings: SweepFile) -> tuple[list[SweepPoint], list[str]]:
-    # `prod` of a few lists of a file of bounded length.
+    # The file has a bounded length, so the product has few factors.
     if len(settings.algorithms) * len(settings.topologies) * prod(map(len, settings.vary.values())) > MOST_POINTS:
         raise TooLargeError(f"{SETTINGS}: more than {MOST_POINTS:,} runs")
     named = settings.topologies, settings.collective, settings.algorithms
@@ -116,12 +116,12 @@ def _read(path: Path, read: Callable[[Path], Value]) -> Value:
 
 
 def _records(path: Path) -> dict[str, RunRecord]:
-    found: dict[str, RunRecord] = {}
+    records: dict[str, RunRecord] = {}
     for number, (_, record) in enumerate(read_rows(path), 1):
-        if record.key in found:
+        if record.key in records:
             raise RefusedError(f"line {number}: its run is recorded twice")
-        found[record.key] = record
-    return found
+        records[record.key] = record
+    return records
 
 
 def _run_again(
@@ -141,14 +141,14 @@ def _run_again(
         stored = records[point.key]
         try:
             # On any driver the history is the same.
-            found = run_point(point, "memory")
+            again = run_point(point, "memory")
         except EmulatorError as error:
             verification.findings.append(f"{ROWS}: {_name(point)}: it fails when it is run again: {str(error)[:160]}")
             continue
-        if found is None:
+        if again is None:
             raise KeyboardInterrupt
-        done, packets = done + 1, packets + (found.measured.get("packets") or 0)
-        for name, value in vars(found).items():
+        done, packets = done + 1, packets + (again.measured.get("packets") or 0)
+        for name, value in vars(again).items():
             recorded = getattr(stored, name)
             if name == "claims" and earlier and without_bounds(recorded) == without_bounds(value):
                 other_bounds |= recorded != value
@@ -171,13 +171,13 @@ def without_bounds(claims: Items[tuple[str, str, Finite, str]]) -> list[object]:
     return [claim for claim in claims if not claim[-1].startswith(GENERAL)]
 
 
-def _difference(name: str, stored: object, found: object) -> str:
-    if isinstance(stored, dict) and isinstance(found, dict):
-        for key, value in found.items():
+def _difference(name: str, stored: object, again: object) -> str:
+    if isinstance(stored, dict) and isinstance(again, dict):
+        for key, value in again.items():
             if stored.get(key) != value:
                 return f"{key} is {stored.get(key)}, and a run gives {value}"
         return f"{name} has more values than a run gives"
-    return f"{name} is {str(stored)[:100]}, and a run gives {str(found)[:100]}"
+    return f"{name} is {str(stored)[:100]}, and a run gives {str(again)[:100]}"
 
 
 def _check_files(folder: Path, files: Mapping[str, str], ours: bool, verification: Verification) -> None:

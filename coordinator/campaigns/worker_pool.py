@@ -78,8 +78,8 @@ class WorkerPool:
             raise failures[0]
 
 
-async def look_for_stopped(workers: Collection["Worker"], found: Callable[[set["Worker"]], None]) -> None:
-    """Pass workers whose processes are stopped at two looks in a row to `found`, until cancelled.
+async def look_for_stopped(workers: Collection["Worker"], report: Callable[[set["Worker"]], None]) -> None:
+    """Call `report` with the workers whose processes are stopped at two looks in a row, until cancelled.
 
     A stopped process never answers; a short stop does no harm. `workers` may change meanwhile.
     """
@@ -88,7 +88,7 @@ async def look_for_stopped(workers: Collection["Worker"], found: Callable[[set["
         await trio.sleep(LOOK_SECONDS)
         stopped = {worker for worker in workers if is_stopped(worker.pid)}
         if still := stopped & before:
-            found(still)
+            report(still)
         before = stopped
 
 
@@ -239,6 +239,6 @@ def read_greeting(line: bytes) -> list[Scenario]:
 
 
 def trial_of(line: bytes) -> Trial:
-    """Return the trial in each further line."""
+    """Return the trial in a line after the greeting."""
     variant, faults, seed = json.loads(line)
     return Trial(variant, tuple(faults), seed)

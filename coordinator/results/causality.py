@@ -31,10 +31,10 @@ NEVER: Step = 2**31 - 1
 def causality(
     plan: ResolvedRun, crossing: pl.LazyFrame, times: Timetable | None, rows: int | None = None
 ) -> list[pl.LazyFrame]:
-    """Return the violations of causality by the rows that crossed links. Segments that nodes send to suspected
-    neighbours too are judged apart.
+    """Return the violations of causality by the rows that crossed links.
 
-    `rows` is a bound on the number of rows, if one is known.
+    Segments that nodes send to suspected neighbours as well are judged apart. `rows` is a bound on the number of rows,
+    if one is known.
     """
     anyway = news_trees(plan.spec)
     if not anyway:
@@ -60,11 +60,11 @@ def causality_violations(
     rows: int | None = None,
     crossing: pl.LazyFrame | None = None,
 ) -> pl.LazyFrame:
-    """Return the hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived
-    despite one.
+    """Return the hops that contradict the faults.
 
-    `crossing` has the rows of all packets, if `journal` has only some of them: faults may count packets. `rows` is a bound
-    on their number, if one is known.
+    They were sent by a silent rank, were lost or altered without a fault, or arrived despite one. `crossing` has the
+    rows of all packets, if `journal` has only some of them: faults may count packets. `rows` is a bound on their
+    number, if one is known.
     """
     lost = pl.col("outcome") == "lost"
     # Without faults nothing may be lost or altered: one filter, no replay.
@@ -120,14 +120,15 @@ def drawn_effects(plan: ResolvedRun, journal: pl.LazyFrame) -> tuple[pl.DataFram
     if news_trees(plan.spec):
         runs[True] = _without_suspicions(plan)
     tables = [_possible_outcomes(each, sent).with_columns(news=pl.lit(news)) for news, each in runs.items()]
-    found = pl.concat(tables).select(*_POSSIBLE[:3], "news", *_POSSIBLE[3:]).collect()
+    touched = pl.concat(tables).select(*_POSSIBLE[:3], "news", *_POSSIBLE[3:]).collect()
+    # A detector may hold back packets next to any fault, outages included, so with one all rows stay.
     if suspicions(plan) is None:
         places = {
             place for place, _, effect in plan.judged.timeline if not isinstance(effect, Stops)
         } | plan.judged.timeline.opaque_places
-        drawn = [sender in places or (sender, port) in places for sender, port in found["sender", "port"].iter_rows()]
-        found = found.filter(pl.Series(drawn, dtype=pl.Boolean))
-    return found.unique().sort(pl.all()), withheld.unique().sort(pl.all())
+        drawn = [sender in places or (sender, port) in places for sender, port in touched["sender", "port"].iter_rows()]
+        touched = touched.filter(pl.Series(drawn, dtype=pl.Boolean))
+    return touched.unique().sort(pl.all()), withheld.unique().sort(pl.all())
 
 
 COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys([*SEGMENT, "tree"], pl.Int32)}
@@ -148,7 +149,7 @@ def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
     faults, due = faults_by_steps(plan.algorithm), list(reversed(plan.faults))
     knows = plan.spec.knows_neighbours
     sent = journal.filter(pl.col("sender").is_in(ranks)).select(*COPY, lost=pl.col("outcome") == "lost").unique()
-    found = []
+    withheld = []
     for step, sender, port, origin, target, segment, tree, lost in sent.sort(*COPY).collect().iter_rows():
         while due and due[-1].step <= step:
             faults.apply([due.pop()])
@@ -159,8 +160,8 @@ def _withheld(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.DataFrame:
             continue
         treatment = faults.treatment(byzantine, step, sender, port, (origin, target, tree, segment))
         if treatment is Treatment.WITHHOLD:
-            found.append((step, sender, port, origin, target, segment, tree))
-    return pl.DataFrame(found, schema=COPY, orient="row")
+            withheld.append((step, sender, port, origin, target, segment, tree))
+    return pl.DataFrame(withheld, schema=COPY, orient="row")
 
 
 def _only_crashes(timeline: FaultTimeline) -> bool:
@@ -170,8 +171,9 @@ def _only_crashes(timeline: FaultTimeline) -> bool:
 
 
 def _after_crashes(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the violations for crashes only, as one filter: crashed ranks send nothing, exactly the hops to them are
-    lost, and no hop is altered.
+    """Return the violations under crashes alone, as one filter.
+
+    Crashed ranks send nothing, exactly the hops to them are lost, and no hop is altered.
     """
     lost = pl.col("outcome") == "lost"
     crashed = {rank: first.start for rank, (first, *_) in plan.judged.timeline.stops.items()}
@@ -201,8 +203,8 @@ def _possible_outcomes(plan: ResolvedRun, journal: pl.LazyFrame, rows: int | Non
             packets.join(links.lazy(), on=["sender", "port"], how="semi"),
         ]
     )
-    (found,) = collect([touched.unique().sort("step", "sender", "port")], rows)
-    return _outcome_table(_replay(plan, found)).lazy()
+    (in_order,) = collect([touched.unique().sort("step", "sender", "port")], rows)
+    return _outcome_table(_replay(plan, in_order)).lazy()
 
 
 _POSSIBLE = ("step", "sender", "port", "may_arrive", "may_be_lost", "may_be_altered")
@@ -251,28 +253,28 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
 
 
 def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
-    """Return for each delayed direction of a link the steps when packets may cross or be lost, and whether any is
-    altered.
+    """Return the steps when packets may cross each delayed link, or be lost.
 
-    The k-th packet cannot be identified on a delayed link, so any packet may be the one that is dropped.
+    A link is one direction. With the steps comes whether any packet on it is altered. The k-th packet cannot be
+    identified on a delayed link, so any packet may be the one that is dropped.
     """
     delayed = {place for place in plan.judged.timeline.of(Delays) if not isinstance(place, int)}
-    there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and fault.place in delayed]
+    on_delayed = [fault for fault in plan.faults if isinstance(fault, LinkFault) and fault.place in delayed]
     # An injector of its own: looking at all steps in advance must not disturb the replay of the packets.
     chances = Faults(plan.topology, plan.spec.seed)
     # Draws of loss and delay depend on (seed, step, rank, port) alone, so they can be repeated without the packets.
-    chances.apply(fault for fault in there if not fault.counts_packets)
-    dropping = {fault.place for fault in there if fault.counts_packets}
-    altering = {fault.place for fault in there if fault.alters_payload}
+    chances.apply(fault for fault in on_delayed if not fault.counts_packets)
+    dropping = {fault.place for fault in on_delayed if fault.counts_packets}
+    altering = {fault.place for fault in on_delayed if fault.alters_payload}
     forging = {fault.rank for fault in plan.faults if isinstance(fault, NodeFault) and fault.alters_payload}
-    found = {}
+    possible = {}
     for link in sorted(delayed):
         transits = [(step, chances.transit(step, *link, ())) for step in range(1, steps + 1)]
         losses = {step for step, transit in transits if transit.lost or link in dropping}
         # Departure plus delay: the steps when something may arrive over this link.
         crossings = {step + transit.delay for step, transit in transits if not transit.lost}
-        found[link] = (crossings, losses, link[0] in forging or link in altering)
-    return found
+        possible[link] = (crossings, losses, link[0] in forging or link in altering)
+    return possible
 
 
 def links_with(plan: ResolvedRun, *effects: type[Effect]) -> set[LinkEnd]:

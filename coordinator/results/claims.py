@@ -115,9 +115,9 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
 
 def claims_of(plan: ResolvedRun) -> KeptClaims:
     """Return the claims of theory about this run and its faults, and the claim of model conformance."""
-    sifted = run_claims(plan)
-    claims = sifted.kept
-    trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in sifted.broken)
+    stated = run_claims(plan)
+    claims = stated.kept
+    trusting = all(each.assumption is not Assumption.NO_WRONG_SUSPICION for each in stated.broken)
     # Faults keep contributions away, and then the payloads show it.
     counted = (
         trusting
@@ -130,7 +130,7 @@ def claims_of(plan: ResolvedRun) -> KeptClaims:
     if undisturbed and not any(claim.name in DELIVERY for claim in claims):
         source = f"definition of {plan.spec.collective}: without faults every message arrives"
         claims = [*claims, Claim("delivery_ratio", 1.0, "==", source)]
-    return sifted._replace(kept=[*claims, *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE])
+    return stated._replace(kept=[*claims, *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE])
 
 
 def broken_root(plan: Plan) -> str | None:
@@ -199,10 +199,10 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
 
 
 def slow_down(timetable: Timetable, completion: float | None = None) -> dict[str, Metric]:
-    """Return the time of the last receipt without the faults of a run, and the ratio between the times with and without
-    them.
+    """Return the fault-free time of the last receipt, and the slow-down by faults.
 
-    With protocols, `completion` is the last receipt of data, and the time without faults is the time over plain links.
+    The slow-down is the time with faults over the time without them. With protocols, `completion` is the last receipt
+    of data, and the time without faults is the time over plain links.
     """
     if timetable.inputs is None:
         return {}

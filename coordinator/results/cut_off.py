@@ -41,7 +41,7 @@ class CutOff:
 def cut_off(plan: Plan, measurement: Measurement, *, ended: bool = False) -> CutOff:
     """Return the healthy nodes that miss a message, each with the responsible faults.
 
-    A run that `ended` early served them not yet, and names no cause.
+    A run that `ended` early has not served them yet, so no fault is to blame.
     """
     ranks, label = measurement.cut_off, plan.topology.label
     counted = "least_contributions" in measurement.metrics
@@ -73,8 +73,8 @@ def _cause(plan: Plan, measurement: Measurement) -> Callable[[Rank], str | None]
     exact = plan.algorithm.dependence is not Dependence.QUEUED and plan.exact_steps
     if outages is None or not (exact or outages.permanent) or broken_root(plan):
         return lambda _: None
-    found = losses(plan.algorithm, outages)
-    if found is None:
+    lost = losses(plan.algorithm, outages)
+    if lost is None:
         return lambda _: None
     texts: dict[Place, list[str]] = {}
     for text in breaking:
@@ -86,7 +86,7 @@ def _cause(plan: Plan, measurement: Measurement) -> Callable[[Rank], str | None]
                 texts.setdefault(place, []).append(text)
 
     def because(rank: Rank) -> str | None:
-        places = found.causes.get(rank, ())
+        places = lost.causes.get(rank, ())
         named = {text for place in places for text in texts.get(place, ())}
         # In the order of the scenario.
         return ", ".join(text for text in breaking if text in named) or None

@@ -53,9 +53,9 @@ def parting(rows: Sequence[HopRow | None], journal: pl.LazyFrame, label: Callabl
 
     All rows before are equal, so nodes knew the same in both when the step began.
     """
-    there = [row for row in rows if row is not None]
-    step = min(int(row["step"]) for row in there)
-    ranks = dict.fromkeys(int(row[end]) for row in there if row["step"] == step for end in ("sender", "receiver"))
+    present = [row for row in rows if row is not None]
+    step = min(int(row["step"]) for row in present)
+    ranks = dict.fromkeys(int(row[end]) for row in present if row["step"] == step for end in ("sender", "receiver"))
     return {
         "step": step,
         "rows": [None if row is None else hop_words(row, label) for row in rows],

@@ -39,7 +39,7 @@ def in_steps(plan: Plan, timetable: Timetable) -> Plan:
     over = max(map(_end, (timetable, inputs.fault_free)))
     earlier = tuple(fault for fault in inputs.faults if fault.start < over or not fault.start)
     if len(earlier) < len(inputs.faults) and (earlier or plan.spec.has_control):
-        # Earlier faults may slow down packets that the later ones then lose: without these the run would last longer.
+        # Without the later faults the run may last longer: they may lose packets that earlier faults slow down.
         over = max(over, _end(completed(history_of(replace(inputs, faults=earlier), plan.algorithm))))
     translated: dict[Fault, Fault] = {}
     in_effect = []

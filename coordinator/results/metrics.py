@@ -151,14 +151,13 @@ def measure(
     illegal += nonexistent_links(plan, crossed)
     heaviest_bytes = tuple(steps.drop_in_place("max_link_bytes"))
     traffic = Traffic(len(steps), len(packets), int(packets["segments"].sum()), int(packets["bytes"].sum()), outcomes)
-    # Features measure before the tables are put together, because a repetition decides about the nodes that are cut off
-    # in the end.
+    # Features measure before the tables are put together, because a repetition decides which nodes miss something in the
+    # end.
     again = _Repetitions(rows)
     evidence = Evidence(everything, timetable, deliveries.metrics["delivery_ratio"], again.measure, results)
     findings: list[Findings] = []
     for feature in plan.features:
-        # A repetition decides about the nodes that miss something in the end.
-        last = again.cut_off if any(found.replaced for found in findings) else deliveries.unserved
+        last = again.cut_off if any(earlier.replaced for earlier in findings) else deliveries.unserved
         findings.append(feature.measure(plan, evidence._replace(unserved=last)))
     contributions = count_contributions(plan, journal)
     metrics = {
@@ -307,10 +306,10 @@ def count_trial(
         elections = elect(plan, table(records).lazy(), altered_copies, len(records))
         arrivals = arrivals_of(elected_arrivals(plan, elections))
         copies = elections["right"].to_numpy()
-    # As `packets_of`, on sorted rows: a packet is a run of equal (step, sender, port).
     deliveries = count_deliveries(plan, arrivals)
     traffic = Traffic(
         steps=int(records["step"].max(initial=0)),
+        # As `packets_of`, on sorted rows: a packet is a run of equal (step, sender, port).
         packets=len(runs(records["step"], records["sender"], records["port"])[0]),
         segments=len(records),
         bytes=int(records["bytes"].sum(dtype=np.int64)),

@@ -49,6 +49,6 @@ def at_receiver(hops: pl.LazyFrame, topology: Topology) -> pl.LazyFrame:
         port=(every % topology.degree).cast(pl.Int16),
         port_there=pl.col("port_there").cast(pl.Int16),
     )
-    found = hops.join(table.lazy(), on=["sender", "port"], how="left", maintain_order="left")
+    joined = hops.join(table.lazy(), on=["sender", "port"], how="left", maintain_order="left")
     # A link that does not exist keeps its row, with a number that is no port, for the audit to find.
-    return found.with_columns(port=pl.col("port_there").fill_null(-1)).drop("port_there")
+    return joined.with_columns(port=pl.col("port_there").fill_null(-1)).drop("port_there")

@@ -55,7 +55,7 @@ class Paths:
 
     @cached_property
     def hops(self) -> pl.DataFrame:
-        """root, leaf (-1 if the segment is for all ranks), tree, segment, step, parent, child, port of the parent."""
+        """A row per hop: root, leaf (-1 if it is for all ranks), tree, segment, step, parent, child, port of the parent."""
         # A gather or a reduce runs every arc of its tree upwards.
         inwards = self.plan.spec.collective in INWARDS
         rows = self.journal
@@ -157,15 +157,16 @@ class Paths:
     def ports_of_leaves(self) -> Mapping[bytes, frozenset[Port]]:
         """Return the ports of the root that lead to each leaf, by the relative label of the leaf."""
         star = self.star()
-        found: dict[bytes, set[Port]] = {}
+        by_leaf: dict[bytes, set[Port]] = {}
         for root, leaf, _, port in self.places.iter_rows():
-            found.setdefault(star.permutation(star.relative(leaf, root)), set()).add(port)
-        return {label: frozenset(ports) for label, ports in found.items()}
+            by_leaf.setdefault(star.permutation(star.relative(leaf, root)), set()).add(port)
+        return {label: frozenset(ports) for label, ports in by_leaf.items()}
 
 
 def longest_detour(paths: Paths) -> int:
-    """Return the most hops of a message beyond its distance from the root; the number of ranks if a message did not
-    come from the root.
+    """Return the most hops of a message beyond its distance from the root.
+
+    It is the number of ranks if a message did not come from the root.
     """
     # Each message of a personalised collective has its own path, so its hops can simply be counted.
     if paths.plan.spec.collective in PERSONALISED:
@@ -198,8 +199,9 @@ def _detour_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
 
 
 def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ranks, Ranks]]:
-    """Yield (depth, ranks, their ancestors `depth` levels up), until all reached the root or a rank without a known
-    parent.
+    """Yield (depth, ranks, their ancestors `depth` levels up), level by level.
+
+    A rank is left out once it has reached the root, or a rank without a known parent.
     """
     above = parents[ranks]
     for depth in range(1, len(parents) + 1):
@@ -283,9 +285,9 @@ def _subtree_sizes(paths: Paths) -> list[int]:
 
 def outside_own_substar(paths: Paths) -> int:
     """Count leaves with symbol 1 at a position i > 1 that are not reached through the root's link i alone."""
-    found = paths.ports_of_leaves()
+    by_leaf = paths.ports_of_leaves()
     # Theorems 9.1 and 10.1: S^i lies in the subtree of link i, and i is the position of symbol 1.
-    return sum(ports != {label.index(1) - 1} for label, ports in found.items() if label[0] != 1)
+    return sum(ports != {label.index(1) - 1} for label, ports in by_leaf.items() if label[0] != 1)
 
 
 def off_displacement(paths: Paths) -> int:
@@ -294,13 +296,13 @@ def off_displacement(paths: Paths) -> int:
     In a necklace of p nodes, each the cycle rotation of the node before it, the first is reached through port 0, the next
     through port 1, and so on. Repeated nodes are reached through all ports of the same residue modulo p.
     """
-    found = paths.ports_of_leaves()
+    by_leaf = paths.ports_of_leaves()
     wrong = 0
-    for label, ports in found.items():
+    for label, ports in by_leaf.items():
         # Theorem 10.2: a necklace of p nodes repeats in (n-1)/p subtrees, p ports apart.
         period = _period(label)
         residues = {port % period for port in ports}
-        following = {port % period for port in found.get(rotate(label), frozenset())}
+        following = {port % period for port in by_leaf.get(rotate(label), frozenset())}
         lowest = min(ports)
         # Theorems 9.2 and 10.3: one rotation of the leaf is one port further. The first copy lies within the first p
         # ports.
@@ -310,9 +312,9 @@ def off_displacement(paths: Paths) -> int:
 
 def off_period(paths: Paths) -> int:
     """Count leaves that are not reached through exactly (n-1)/p ports, where p is the length of their necklace."""
-    found = paths.ports_of_leaves()
+    by_leaf = paths.ports_of_leaves()
     # Theorem 10.2: (n-1)/p copies, each in a subtree of its own.
-    return sum(len(ports) * _period(label) != len(label) - 1 for label, ports in found.items())
+    return sum(len(ports) * _period(label) != len(label) - 1 for label, ports in by_leaf.items())
 
 
 def inner_home_nodes(paths: Paths) -> int:

@@ -81,8 +81,9 @@ def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
 
 
 def step_table(plan: ResolvedRun, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.LazyFrame:
-    """Return one row per step, steps without packets included; `max_link_bytes`, the most on a link, is not part of the
-    file.
+    """Return one row per step, steps without packets included.
+
+    The column `max_link_bytes`, the most on a link, is not part of the file.
     """
     # Steps without sends occur in runs with late or delayed packets, and must not shift the others.
     last = int(packets["step"].max() or 0)  # type: ignore[arg-type]
@@ -150,8 +151,10 @@ def node_table(plan: ResolvedRun, arrivals: pl.DataFrame) -> pl.DataFrame:
 def fault_records(
     plan: ResolvedRun, journal: pl.LazyFrame, timetable: Timetable | None = None, rows: int | None = None
 ) -> list[dict[str, object]]:
-    """Return the entries of faults.json: each fault with the step of its first evidence, and with its times if it has
-    times. `rows` is a bound on the length of the journal, if one is known.
+    """Return the entries of faults.json: each fault with its first evidence.
+
+    The evidence is a step. A fault with times has these too. `rows` is a bound on the length of the journal, if one is
+    known.
     """
     if not plan.faults:
         return []
@@ -179,8 +182,9 @@ def fault_records(
 
 
 def _fault_record(plan: ResolvedRun, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
-    """Return one entry; `hops` are the hops next to faults while this fault was in force: other steps belong to other
-    faults.
+    """Return the entry of one fault.
+
+    `hops` are the hops next to faults while this fault was in force; hops of other steps belong to other faults.
     """
     label = plan.topology.label
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}

@@ -17,8 +17,9 @@ Possible = tuple[int, int, int, bool, bool, bool]
 
 
 def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
-    """Return the journal in the form of `with_starts`, with a column `read`: the position of each packet in the order
-    of reading at its receiver.
+    """Return the journal with the starts of packets and the order of reading.
+
+    It has the form of `with_starts`. The column `read` orders the packets as their receiver reads them.
     """
     dated = with_starts(journal, timetable)
     inputs = timetable.inputs
@@ -39,8 +40,9 @@ def with_reads(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
 
 
 def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
-    """Return the hops of packets that the timetable does not have, or whose loss in the journal and in the timetable
-    differ.
+    """Return the hops of packets that the timetable does not have.
+
+    A packet that only the journal or only the timetable loses counts as one.
     """
     return with_starts(journal, timetable).filter(pl.col("start").is_null()).select("step")
 

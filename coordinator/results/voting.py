@@ -44,10 +44,10 @@ def elect(
 def cast_votes(
     plan: ResolvedRun, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy], rows: int | None = None
 ) -> pl.DataFrame:
-    """Return the votes on the segments of `elect`, one row per segment and tree: step, port, outcome, value, and whether it
-    is right.
+    """Return the votes on the segments of `elect`, by segment and tree.
 
-    `value` is null for copies that were not altered, or whose value is unknown. `rows` as in `elect`.
+    A row has step, port, outcome, value, and whether the value is right. `value` is null for copies that were not
+    altered, or whose value is unknown. `rows` as in `elect`.
     """
     # A copy has one vote, even if it is reported twice.
     altered = pl.LazyFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))

@@ -68,10 +68,9 @@ class PairCut(NamedTuple):
 
 
 def busiest_cut(topology: Topology, pairs: Sequence[tuple[Rank, Rank]], *, half_duplex: bool) -> PairCut | None:
-    """Return the searched cut with the most messages per link, if every rank is the origin and the target of at most
-    one message.
+    """Return the searched cut with the most messages per link.
 
-    None for networks whose cuts are not searched.
+    Every rank may be the origin and the target of one message at most. None for networks whose cuts are not searched.
     """
     best: PairCut | None = None
     for cut in _cuts_of_pairs(topology, dict(pairs)):
@@ -118,8 +117,9 @@ def _walks(topology: Topology) -> Iterator[tuple[str, Iterable[Rank]]]:
 
 
 def closed_form(topology: Topology) -> Cut | None:
-    """Return the bisection of a family whose bisection is known; None for others, and for tori whose longest side is
-    odd.
+    """Return the bisection of a network, if it is known for its family.
+
+    None for other families, and for tori whose longest side is odd.
     """
     order, links = topology.order, 0
     match topology:
@@ -141,8 +141,9 @@ def closed_form(topology: Topology) -> Cut | None:
 
 
 def _all_cuts(topology: Topology) -> Iterator[Cut]:
-    """Yield the best cut for every number of data nodes inside, over all sets without the last rank, and their
-    complements.
+    """Yield the best cut for every number of data nodes inside.
+
+    All sets without the last rank are tried, and stand for their complements too.
     """
     order = topology.order
     neighbours = [sum(1 << peer for _, peer in topology.adjacent(rank)) for rank in topology.ranks()]

@@ -149,8 +149,9 @@ class BroadcastCopies:
         return quotient(placements(groups, counts), placements([(len(draws.links), [1] * len(counts))], counts))
 
     def _chance_of_packets(self, packets: int) -> tuple[Number, Mapping[int, int]]:
-        """Return the probability that given losses spare some packets, and the number of these packets on each random
-        link.
+        """Return the probability that given losses spare some packets.
+
+        Also returned is how many of these packets each random link carries.
         """
         chance: Number = 1
         on_link: Counter[int] = Counter()
@@ -194,8 +195,9 @@ def whole_paths(copies: BroadcastCopies) -> Number | None:
 
 
 def delivery_ratio(copies: BroadcastCopies) -> Number | None:
-    """Return the mean ratio of served to due messages, over the draws with messages due; None if it takes too many
-    terms.
+    """Return the mean ratio of served to due messages, or None.
+
+    The mean is over the draws with messages due. None if it takes too many terms.
     """
     by_use = _terms_by_use(copies)
     if by_use is None:
@@ -294,8 +296,9 @@ def _terms(messages: Mapping[frozenset[int], int], most: int, alternatives: Alte
 
 
 def _signed_unions(bits: Sequence[int]) -> Counter[int]:
-    """Return the signed sum of inclusion and exclusion for "at least one of some events", over sets of events that
-    happen together.
+    """Return the signed sum of inclusion and exclusion for "at least one event".
+
+    Its terms are sets of events that happen together.
     """
     # Starting from -1 makes the empty set the constant, to be removed: 1 - product of (1 - event).
     unions = Counter({0: -1})

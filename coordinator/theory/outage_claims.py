@@ -14,8 +14,9 @@ FEW_BYTES: Final = 3
 
 
 def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
-    """Return the claims of an algorithm under outages: the promise for this number of faults, and the losses of its
-    schedule.
+    """Return the claims of an algorithm under outages.
+
+    They are the promise for this number of faults, and the losses of its schedule.
     """
     # It imports polars, whose threads keep a process from moving to a network namespace.
     from coordinator.theory.dependence.losses import losses  # noqa: PLC0415

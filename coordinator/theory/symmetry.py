@@ -294,8 +294,9 @@ class Orbits:
             yield self._representatives(rows[without_repetition(rows, sites)], parts)
 
     def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
-        """Return the sets (given by indices of places) that are the least of their orbit, and the sizes of these
-        orbits.
+        """Return the sets that are the least of their orbits, and the orbit sizes.
+
+        A set is a row of indices of places.
         """
         images = np.stack([self._code(rows, parts, at) for at in range(len(self.symmetries))], axis=1)
         # A set represents its orbit if no image has a smaller number.

@@ -98,8 +98,9 @@ class Threats:
         return not self.outages.permanent or any(each != THROUGHOUT for each in intervals)
 
     def copy(self, path: Path) -> Copy:
-        """Return the damage of the given faults to a copy on this path, and the places where further faults would
-        affect it.
+        """Return a copy on this path under the given faults.
+
+        It has their damage, and the places where further faults would affect it.
         """
         damage = 0
         for at, hop in enumerate(path if self.outages.places or self.byzantine else ()):

@@ -140,13 +140,14 @@ class Tolerance(ThreatenedMessages):
         return None
 
 
-def _size(each: MessageClass) -> float:
-    return float("inf") if each.least is None else len(each.least)
+def _size(examined: MessageClass) -> float:
+    return float("inf") if examined.least is None else len(examined.least)
 
 
 def message_classes(messages: Sequence[DueMessage], symmetries: Sequence[Symmetry]) -> list[list[DueMessage]]:
-    """Return the messages in classes. Two messages are in one class if a symmetry that fixes every origin maps one to
-    the other.
+    """Return the messages in classes.
+
+    Two messages are in one class if a symmetry that fixes every origin maps one to the other.
     """
     images = [symmetry.ranks.tolist() for symmetry in symmetries]
     # A dictionary is a set that keeps its order, so classes and their first members are the same every time.

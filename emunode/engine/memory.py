@@ -32,8 +32,8 @@ class OtherEnds(dict[int, Rank]):
         # The ends of recent steps are needed again: all others are forgotten, so that memory is bounded.
         if len(self) >= MOST_ENDS:
             self.clear()
-        found = self[end] = self._topology.neighbour(*divmod(end, self._topology.degree))
-        return found
+        rank = self[end] = self._topology.neighbour(*divmod(end, self._topology.degree))
+        return rank
 
 
 # Kept between runs: a campaign has many on one network.

@@ -242,13 +242,13 @@ class Node:
             # function that makes it when it leaves, so that a schedule of many large segments does not hold all
             # payloads at once. For most packets, with one segment, a tuple of one is built at once; a list would be
             # copied.
-            made = segment if segment.__class__ is tuple else make_segment(segment)
+            ready = segment if segment.__class__ is tuple else make_segment(segment)
             if port not in packets:
-                packets[port] = (made,)
+                packets[port] = (ready,)
             elif port in several:
-                several[port].append(made)
+                several[port].append(ready)
             else:
-                several[port] = [*packets[port], made]
+                several[port] = [*packets[port], ready]
         for port, segments in several.items():
             packets[port] = tuple(segments)
         algorithm = self._algorithm
@@ -334,13 +334,13 @@ def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> R
     files = {getattr(sys.modules.get(each.__module__), "__file__", None) for each in type(algorithm).__mro__}
     frames = traceback.extract_tb(error.__traceback__)
     # Prefer the frame in the algorithm's own file: the last frame may be inside a library that it called.
-    ours = [frame for frame in frames if frame.filename in files] or frames  # the line that called, not a library's
+    ours = [frame for frame in frames if frame.filename in files] or frames
     where = f"line {ours[-1].lineno} of {ours[-1].filename}"
     return RuleError(f"{algorithm.name} at rank {rank}, step {step}, {where}: {type(error).__name__}: {error}")
 
 
 def everyone_at(algorithm: Algorithm, rank: Rank) -> Rank | None:
-    """Return the target of segments for all ranks, as far as a rank is one of them."""
+    """Return the target of segments for all ranks at a rank; None at a switch."""
     # A switch owns no data: segments for all ranks are not for it, and no target equals None.
     return None if algorithm.topology.is_switch(rank) else ALL_RANKS
 

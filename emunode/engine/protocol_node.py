@@ -176,8 +176,9 @@ class ProtocolNode(Node):
             self.protocol.submit(now, port, segment)
 
     def _allowed(self, ready: Sequence[PortSegment]) -> list[PortPacket]:
-        """Return the packets that may leave in one step, by ascending port. Control segments do not count against the
-        capacity.
+        """Return the packets that may leave in one step, by ascending port.
+
+        Control segments do not count against the capacity.
         """
         capacity = self._algorithm.link_capacity
         one_port = self._algorithm.spec.port_model is not PortModel.ALL_PORT

@@ -92,8 +92,8 @@ class RankSet:
         state = self.faults
         # Ranks that were silent before these faults have read nothing to catch up with: a crash of a rank that hangs, or a
         # second hang, does not let it read again.
-        hurt = sorted({fault.rank for fault in faults if isinstance(fault, NodeFault) and fault.rank in self._ranks})
-        before = {rank for rank in (*waking, *hurt) if state.silent(rank, step)}
+        struck = sorted({fault.rank for fault in faults if isinstance(fault, NodeFault) and fault.rank in self._ranks})
+        already_silent = {rank for rank in (*waking, *struck) if state.silent(rank, step)}
         queueing, self._step = state.timing_affected, step
         state.apply(faults)
         # Nodes that exist start to queue when the first fault can make packets late; `node` does the same for later ones.
@@ -118,14 +118,15 @@ class RankSet:
             if fault.rank in self._ranks and not state.silent(fault.rank, step):
                 self.node(fault.rank).resume(step)
                 awake.add(fault.rank)
-        return awake, [(rank, rank in waking and rank not in before) for rank in hurt if state.silent(rank, step)]
+        silenced = [rank for rank in struck if state.silent(rank, step)]
+        return awake, [(rank, rank in waking and rank not in already_silent) for rank in silenced]
 
     def _suspect(self, step: Step, changes: Iterable[Suspicion]) -> set[Rank]:
         """Tell ranks their suspicions from `step` on; return the ranks whose protocols act on them in this step."""
         acting = set()
         self.notified = set()
         places = {**self._pending_notifications, **{(change.rank, change.port): None for change in changes}}
-        # A rank that hangs learns it when it runs again.
+        # A rank that hangs learns of a change when it runs again.
         self._pending_notifications = {place: None for place in places if step <= self.faults.hung_until(place[0])}
         for rank, port in places:
             if rank in self._views:

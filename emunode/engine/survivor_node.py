@@ -128,8 +128,8 @@ class SurvivorNode(ProtocolNode):
         """Abandon the collective at the first news; begin the repetition that follows from a decision."""
         layer = self._layer
         if layer.abandoned:
-            # Sends of the run that is given up. The rule's own schedule too, or the node would wake for sends that are not
-            # wanted any more.
+            # Drop the sends of the abandoned run. The rule's own schedule goes too, or the node would wake for sends that
+            # are not wanted any more.
             self._agenda.clear()
             self._next = None
         if len(layer.decisions) > self._taken:

@@ -82,10 +82,7 @@ class Collusion:
         self._winning = lru_cache(CACHE_ENTRIES)(self._winning_sends)
 
     def wins_behind(self, send: SendPlace, copy: CopyId) -> bool:
-        """Return whether a receiver behind `send` elects the common forgery.
-
-        That is if all colluders forge all its copies.
-        """
+        """Return whether a receiver behind `send` elects the common forgery, if all colluders forge all its copies."""
         if self._known is None:
             return True
         origin, target, _, segment = copy
@@ -179,7 +176,7 @@ class LastingTreatments:
         Faults that treat no copies are left out.
         """
         self._faults = {
-            rank: [fault for fault in there if isinstance(fault, ByzantineFault)] for rank, there in faults.items()
+            rank: [fault for fault in given if isinstance(fault, ByzantineFault)] for rank, given in faults.items()
         }
         self._known = known
         self._seed = seed

@@ -21,9 +21,8 @@ class Connections:
         """Links that any fault so far may have closed."""
         self.closed: set[LinkId] = set()
 
-    # Both ends name the link alike: by the lower rank.
     def link(self, rank: Rank, port: Port) -> LinkId:
-        """Return the name of the link with this end."""
+        """Return the name of the link with this end; both ends give the same name."""
         return min((rank, port), self._topology.end(rank, port))
 
     def update(self, step: Step, faults: Iterable[Fault]) -> tuple[set[LinkId], set[LinkId]]:

@@ -151,6 +151,7 @@ class StepDetection:
         """Let every watched port hear the signs that cross in `step`, and then check its deadline."""
         changes = []
         for (rank, port), detector in self._ports.items():
+            # Asked even for a rank that does not listen: the signs that cross in this step are no longer on their way.
             crosses = self._crosses(step, *self._topology.end(rank, port))
             # A rank that hangs neither hears nor suspects; a crashed rank will begin anew.
             if self._faults.silent(rank, step):

@@ -43,7 +43,7 @@ class Interval(NamedTuple):
 
 
 class Choice(StrEnum):
-    """The thing that a fault draws for, once each, to decide whether it is affected."""
+    """The unit that a fault affects or spares as a whole, by one random choice for each."""
 
     PACKET = "packet"
     """A packet. On a link it is affected if the first number that its fault draws for it is below the probability."""

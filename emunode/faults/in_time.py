@@ -106,14 +106,14 @@ class FaultsInTime:
         self._rates: dict[Rank, Fraction] = {}
         self._counts: dict[tuple[Rank, Port], dict[str, int]] = {}
         # Stable: faults of one time keep the order of their effects.
-        for each in sorted(faults, key=attrgetter("start")):
-            if each.fault.breaks:
-                self.timing_affected |= each.fault.affects_timing
-                self.payload_altered |= each.fault.alters_payload
-            self._add(each)
+        for timed in sorted(faults, key=attrgetter("start")):
+            if timed.fault.breaks:
+                self.timing_affected |= timed.fault.affects_timing
+                self.payload_altered |= timed.fault.alters_payload
+            self._add(timed)
 
-    def _add(self, each: TimedFault) -> None:
-        start, end, fault = each
+    def _add(self, timed: TimedFault) -> None:
+        start, end, fault = timed
         match fault:
             case Crash(rank=rank):
                 # A crash ends a hang: the node does not go on where it was.
@@ -126,19 +126,19 @@ class FaultsInTime:
             case Hang(rank=rank):
                 self._silent.setdefault(rank, []).append(Interval(start, end))
             case ByzantineFault() if fault.breaks:
-                self._treatments.add(each)
+                self._treatments.add(timed)
             case LinkFault(sender=sender, port=port) if is_outage(fault):
                 self._down.setdefault((sender, port), []).append(Interval(start, end))
             case Up():
                 self._repair(start, fault)
             case Slow(rank=rank):
-                self._slow.setdefault(rank, []).append(each)
+                self._slow.setdefault(rank, []).append(timed)
             case Drift(rank=rank, drift=drift):
                 self._rates[rank] = self._rates.get(rank, Fraction(1)) * (1 + exact(drift))
             case SlowLink(sender=sender, port=port) | Jitter(sender=sender, port=port):
-                self._number(self._slow_links.setdefault((sender, port), []), each)
+                self._number(self._slow_links.setdefault((sender, port), []), timed)
             case LinkFault(sender=sender, port=port):
-                self._number(self._links.setdefault((sender, port), []), each)
+                self._number(self._links.setdefault((sender, port), []), timed)
 
     def _repair(self, start: int, fault: Up) -> None:
         """End an outage of a direction of a link at `start`.
@@ -153,10 +153,10 @@ class FaultsInTime:
                 on_link[:] = [(name, each._replace(end=min(each.end, start))) for name, each in on_link]
 
     @staticmethod
-    def _number(on_link: list[tuple[str, TimedFault]], each: TimedFault) -> None:
+    def _number(on_link: list[tuple[str, TimedFault]], timed: TimedFault) -> None:
         """Add a fault under the name that keys its random numbers, as `Faults.apply` does."""
-        number = sum(type(each.fault) is type(other.fault) for _, other in on_link)
-        on_link.append((f"{kind_of(each.fault)} {number}", each))
+        number = sum(type(timed.fault) is type(other.fault) for _, other in on_link)
+        on_link.append((f"{kind_of(timed.fault)} {number}", timed))
 
     # --- nodes and links -------------------------------------------------------------------------------------------
 
@@ -291,10 +291,10 @@ class FaultsInTime:
 
         The factors of a node and of its link multiply.
         """
-        nodes = {rank: _product(there) for rank, there in self._slow.items()}
+        nodes = {rank: _product(faults) for rank, faults in self._slow.items()}
         links = {
-            (rank, port): _product(each for _, each in there) * nodes.get(rank, 1)
-            for (rank, port), there in self._slow_links.items()
+            (rank, port): _product(timed for _, timed in faults) * nodes.get(rank, 1)
+            for (rank, port), faults in self._slow_links.items()
         }
         return float(max([*nodes.values(), *links.values()], default=1))
 
@@ -329,15 +329,14 @@ class _Treatments(Faults):
         self.now = 0
         self._times: dict[Rank, list[TimedFault]] = {}
 
-    def add(self, each: TimedFault) -> None:
+    def add(self, timed: TimedFault) -> None:
         """Note a byzantine fault."""
-        self.apply([each.fault])
-        self._times.setdefault(each.fault.rank, []).append(each)  # type: ignore[attr-defined]
+        self.apply([timed.fault])
+        self._times.setdefault(timed.fault.rank, []).append(timed)  # type: ignore[attr-defined]
 
     def byzantine(self, step: Step, rank: Rank) -> list[ByzantineFault]:
         del step
-        there = self._times.get(rank, ())
-        return [fault for start, end, fault in there if start <= self.now < end]  # type: ignore[misc]
+        return [fault for start, end, fault in self._times.get(rank, ()) if start <= self.now < end]  # type: ignore[misc]
 
 
 @cache

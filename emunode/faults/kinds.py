@@ -104,7 +104,7 @@ class Fault:
     def breaks(self) -> bool:
         """Whether it can cost or alter a delivery.
 
-        A repair, a slow node and a fault with a rate of 0 cannot. A kind that does not state its effects is taken to.
+        A repair, a slow node and a fault with a rate of 0 cannot. A kind that does not state its effects may.
         """
         effects = stated_effects(self)
         return effects is None or any(_can_harm(effect) for _, _, effect in effects)
@@ -184,10 +184,7 @@ class LinkFault(Fault):
 
     @property
     def counts_packets(self) -> bool:
-        """Whether the fault may count the packets that it meets.
-
-        A kind that does not state its effects is taken to.
-        """
+        """Whether the fault may count the packets that it meets, as a kind may that does not state its effects."""
         effects = stated_effects(self)
         return effects is None or any(isinstance(each, Loses) and each.packet is not None for _, _, each in effects)
 

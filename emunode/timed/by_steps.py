@@ -132,15 +132,15 @@ class BySteps(Policy):
         return sorted(ends + endless)
 
     def act(self, now: int, arrivals: Sequence[Arrival], missing: Sequence[Step], actions: Actions) -> None:
-        for lacking in missing:
-            self._resolve(lacking)
+        for step in missing:
+            self._resolve(step)
             # From here on arrivals no longer show when a step begins, and the clock of the rank decides (`_start`).
-            self._missing = min(self._missing, lacking)
-            self._notices[lacking] = now
-        for port, name, packet in arrivals:
-            self._resolve(name)
+            self._missing = min(self._missing, step)
+            self._notices[step] = now
+        for port, step, packet in arrivals:
+            self._resolve(step)
             # A packet of a step that has been read is read with the next arrivals.
-            self._filed.setdefault(max(name, self._passed), []).append(Crossed(now, port, name, packet))
+            self._filed.setdefault(max(step, self._passed), []).append(Crossed(now, port, step, packet))
         # Several steps may be due at once, if nothing but a missing packet kept them.
         while (due := self._next_step()) is not None and due[1] <= now:
             self._run(due[0], now, actions)
@@ -216,9 +216,9 @@ class BySteps(Policy):
     ) -> None:
         inbox: dict[Port, Packet] = {}
         late = False
-        for crossed, port, name, segments in came:
+        for time, port, name, segments in came:
             duration = self._costs.nanoseconds(packet_size(segments))
-            actions.receipts.append((incarnation.ports.arrive(step - 1, crossed, duration), port, name, crossed))
+            actions.receipts.append((incarnation.ports.arrive(step - 1, time, duration), port, name, time))
             # Arrivals by one port in one step are one packet for the rule, as in lock-step.
             inbox[port] = inbox.get(port, ()) + segments
             late |= name != step - 1
@@ -283,13 +283,16 @@ class BySteps(Policy):
         """Return the time when it is clear that a packet of the timetable does not start."""
         start = self._starts[step, port]
         for incarnation in self._incarnations:
-            # Missed by a crash, or before a recovery: the crash tells.
+            # The packet should have started before this node was created: the crash before that has told it.
             if start < incarnation.starts:
                 return now
             start = max(start, self._start(incarnation, step, port, now))
             if start < incarnation.crashes:
-                silent = next((each for each in incarnation.hangs if each.start <= start < each.end), None)
-                return max(now, start if silent is None else silent.start if silent.is_endless else silent.end)
+                hang = next((each for each in incarnation.hangs if each.start <= start < each.end), None)
+                if hang is not None:
+                    # A hang without an end tells it like a crash; after any other hang the sender passes the step.
+                    start = hang.start if hang.is_endless else hang.end
+                return max(now, start)
         return max(now, self._incarnations[-1].crashes)
 
     def _give_up(self, now: int, until: int, actions: Actions) -> None:

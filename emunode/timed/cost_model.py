@@ -48,8 +48,9 @@ class PortOccupancy:
         self._before = 0
 
     def depart(self, step: Step, port: Port, duration: int) -> int:
-        """Return the start of a packet of `step` over `port`: after all receipts of earlier steps, when the port is
-        free.
+        """Return when a packet of `step` starts, and occupy its port.
+
+        It starts when all packets of earlier steps have been received and the port is free.
         """
         start = self.earliest(step, port)
         # Until it has crossed: a port does not send the next packet while the last bytes of one are on the link.

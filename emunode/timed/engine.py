@@ -293,7 +293,6 @@ class TimedRun:
         if self._faults is not None:
             receipts = self._not_yet_received(base, receipts)
         elif departures and len(receipts) == 1 and receipts[0][0] == departures[0][0]:
-            # One entry for both: a receipt at the time of the first start is recorded with it.
             _, port, received_step, _ = receipts.pop()
             receipt = base + port
         for received, port, step, _ in receipts:
@@ -328,12 +327,12 @@ class TimedRun:
         for receipt in receipts:
             received, port, step, crossed = receipt
             slot = base + port
-            there = self._there.pop((slot, step, crossed), now)
+            arrived = self._there.pop((slot, step, crossed), now)
             if received > now:
                 waiting.append(receipt)
             else:
                 # Achieved is the later of two times: the packet had arrived, and its virtual time had come.
-                self._received.append((received, max(received, there), [(slot, step)]))
+                self._received.append((received, max(received, arrived), [(slot, step)]))
         return waiting
 
     def _plan_losses(

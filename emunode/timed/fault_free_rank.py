@@ -24,9 +24,9 @@ NEVER: Step = 2**62
 class FaultFreeRank:
     """One rank under the timed clock without faults: the fast equivalent of a `TimedRank` with the policy `BySteps`.
 
-    It is here for its speed: a packet, with its bytes and rows, takes 4 to 7 microseconds of processor time, and 17 to 29
-    with `BySteps` (a broadcast on star:5, an allgather on hypercube:6, in memory): 3 to 4 times as much. A run whose packets
-    are late is undecided.
+    It is here for its speed, because a run whose packets are late is undecided. A packet, with its bytes and rows, takes 4
+    to 7 microseconds of processor time, and 17 to 29 with `BySteps` (a broadcast on star:5, an allgather on hypercube:6, in
+    memory): 3 to 4 times as much.
 
     `receipts` are the steps of all packets that arrive, in ascending order; the rank sends nothing after step `last`.
     `pending` counts departures that were returned and not yet reported to `departed`. While there are pending
@@ -88,7 +88,7 @@ class FaultFreeRank:
         """Count one pending departure as sent; return the decisions that waited for it, or None."""
         self.pending -= 1
         due = self._node.due
-        # It runs only when the last pending departure has left, and if it is due before its next receipt.
+        # The node goes on when the last pending departure has left, unless it has to wait for a receipt first.
         if self.pending or due is None or due > self.awaited or due > self._last:
             return None
         return self._advance(None)

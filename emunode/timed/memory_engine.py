@@ -42,7 +42,7 @@ class TimedPacket(NamedTuple):
 
 
 class Withheld(NamedTuple):
-    """Segments that did not leave, since their sender suspects the neighbour; `silent`: with reason."""
+    """Segments that did not leave, since their sender suspects the neighbour; `silent`: whether with reason."""
 
     step: Step
     sender: Rank
@@ -73,8 +73,9 @@ class TimedMemoryEngine:
         last: Step,
         plans: Mapping[Rank, RankTimetable] | None = None,
     ) -> None:
-        """Prepare all ranks. Nothing happens after step `last`. Ranks without protocols follow `plans`, the fault-free
-        timetable.
+        """Prepare all ranks; nothing happens after step `last`.
+
+        Ranks without protocols follow `plans`, the fault-free timetable.
         """
         faults = tuple(faults)
         spec = algorithm.spec
@@ -163,17 +164,17 @@ class TimedMemoryEngine:
         return sorted(ranks)
 
     def _neighbours_of(self, rank: Rank) -> Sequence[Rank]:
-        found = self._neighbours.get(rank)
-        if found is None:
-            found = self._neighbours[rank] = self._topology.neighbours(rank)
-        return found
+        neighbours = self._neighbours.get(rank)
+        if neighbours is None:
+            neighbours = self._neighbours[rank] = self._topology.neighbours(rank)
+        return neighbours
 
     def _rank(self, rank: Rank) -> TimedRank:
-        found = self._ranks.get(rank)
-        if found is None:
+        timed = self._ranks.get(rank)
+        if timed is None:
             # On first use, as nodes in lock-step: most ranks of a large network wait for their first packet.
-            found = self._ranks[rank] = self._settings.make_rank(rank, self._plans.get(rank, NOTHING_PLANNED))
-        return found
+            timed = self._ranks[rank] = self._settings.make_rank(rank, self._plans.get(rank, NOTHING_PLANNED))
+        return timed
 
     def _act(self, now: int, rank: Rank, arrivals: list[Arrival], missing: list[Step], rows: bytearray) -> None:
         reverse, neighbours = self._reverse_ports[rank], self._neighbours_of(rank)
@@ -251,9 +252,9 @@ class TimedMemoryEngine:
 
     def _note(self, rank: Rank) -> None:
         """Note when a rank acts next."""
-        found = self._rank(rank)
-        (self._working.discard if found.next_work is None else self._working.add)(rank)
-        time = found.next_time
+        timed = self._rank(rank)
+        (self._working.discard if timed.next_work is None else self._working.add)(rank)
+        time = timed.next_time
         if time is not None:
             self._wake(time)
             # A set, because a rank may plan the same time again after every action.
@@ -263,7 +264,7 @@ class TimedMemoryEngine:
         """End the signs of life some time after the last packet, when every fault until then has had time to be noticed."""
         if not self._interval or self._times_of_run.horizon < ALWAYS:
             return
-        # Work that a suspicion caused, say: the watch goes on.
+        # A suspicion may have caused new work, for example: then the watch goes on.
         if self._working or self._in_flight:
             self._over = None
             return
@@ -271,7 +272,7 @@ class TimedMemoryEngine:
             self._over = now
         # Suspicions of faults so far have to come first: the run is judged by them. Each takes `patience` intervals
         # from the last sign; one more is to spare.
-        patience = max(found.patience for found in self._ranks.values())
+        patience = max(timed.patience for timed in self._ranks.values())
         faulty = (start for start in self._begun if start <= self._over)
         noticed = (start + (patience + 1) * self._interval for start in faulty)
         if now > max([self._over, *noticed]):

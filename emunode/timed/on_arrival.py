@@ -98,8 +98,8 @@ class _Incarnation(Incarnation):
         self.crossed: list[tuple[int, int, Port, Step, int, int, Packet]] = []
         """Unread packets, ordered by the time when they may be read.
 
-        A row is (time at the latest before a fault, time without faults, port, step, number, end of the crossing,
-        segments).
+        A row is (this time, the fault-free time, port, step, number, end of the crossing, segments). The two differ before a
+        fault of the node: packets that have crossed are read before it, even ahead of their fault-free time.
         """
         self.receiving: list[tuple[int, int, Port, Step, int, Packet]] = []
         """Over one port, packets that are being received.
@@ -319,7 +319,7 @@ class OnArrival(EventPolicy[_Incarnation]):
         for incarnation in self._incarnations:
             if incarnation.crashes < now:
                 continue
-            # With -1 a step is drawn only if none is: enough to know the next time.
+            # Time -1 draws the sends of a step only if no own send is waiting, which is enough to know the next time.
             self._draw(incarnation, -1)
             times = [heap[0][0] for heap in (incarnation.crossed, incarnation.receiving, incarnation.waiting) if heap]
             times += [incarnation.free.get(unit, 0) for unit, queue in incarnation.ready.items() if queue]

@@ -62,7 +62,7 @@ class _Incarnation(Incarnation):
         self.tick = 0
         """The time of the next sign of life, on the node's own clock."""
         self.signed: set[Port] = set()
-        """Ports whose last packet was a sign of life; as in `free`."""
+        """Ports whose last packet was a sign of life; over one port, port 0 stands for all."""
         self.owing: set[Port] = set()
         """Ports that still have to send a sign of life."""
 
@@ -135,8 +135,9 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
     def _received(
         self, incarnation: _Incarnation, now: int, arrivals: Sequence[Arrival]
     ) -> list[tuple[Port, Step, int, Packet]]:
-        """Return the packets that are received at `now`, by port: port, step, end of the crossing, segments. Over one
-        port packets are received in turn.
+        """Return the packets that are received at `now`, in order of ports.
+
+        An entry is (port, step, end of the crossing, segments). Over one port packets are received in turn.
         """
         if not self._one_port:
             return [(port, step, now, packet) for port, step, packet in sorted(arrivals)]
@@ -237,7 +238,8 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
             # The most urgent segment of a unit decides about the port.
             first, packet = chosen.setdefault(unit, (port, []))
             room = self._capacity is None or len(packet) < self._capacity
-            # Only data shares a packet, and only with data for the same port; so does news, however much.
+            # Data shares a packet with data for the same port, up to the capacity, and news with news without limit. All
+            # else goes alone.
             if not packet or (port == first and _share_a_packet(packet[0], segment, room=room)):
                 packet.append(segment)
         return chosen.values()
@@ -289,7 +291,7 @@ class ThroughProtocol(EventPolicy[_Incarnation]):
         """Set the times when this rank acts next."""
         works, signs = [], []
         for incarnation in self._incarnations:
-            # Over, with everything that waited in it.
+            # This incarnation is over, with everything that waited in it.
             if incarnation.crashes < now:
                 continue
             work: list[int] = [incarnation.queue[0][0]] if incarnation.queue else []

@@ -306,8 +306,9 @@ def distance_table(adjacency: NeighbourLists, expired: Expired = never) -> Dista
 
 
 def girth(neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], expired: Expired = never) -> int | None:
-    """Return the length of a shortest cycle near `roots`; None if there are no cycles. A root must be on a shortest
-    cycle.
+    """Return the length of a shortest cycle, or None if there are no cycles.
+
+    One of `roots` must be on a shortest cycle.
     """
     shortest: int | None = None
     for root in roots:

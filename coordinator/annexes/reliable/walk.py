@@ -74,8 +74,9 @@ class _Link:
 
 
 def repeated_claims(plan: Plan) -> list[Claim]:
-    """Return the claims about a run over reliable links: losses are drawn from the seed, so the attempts that cross are
-    known.
+    """Return the claims about a run over reliable links.
+
+    Losses are drawn from the seed, so it is known which attempts cross.
     """
     if why_not_followed(plan) is not None:
         return []
@@ -305,9 +306,9 @@ class _Walk:
         # A link that is down still draws its random numbers, like the links of the engines.
         if self._injector.is_dead(step, rank, port):
             return
-        receiver, there = self._plan.topology.end(rank, port)
+        receiver, its_port = self._plan.topology.end(rank, port)
         # Read in the next step: a packet crosses in one step and is read at the beginning of the next one.
-        self._inbox.setdefault(receiver, []).extend([(there, items)] * transit.copies)
+        self._inbox.setdefault(receiver, []).extend([(its_port, items)] * transit.copies)
 
     def _segment(self, is_answer: bool, hop: int) -> Segment:
         schedule = self._schedule

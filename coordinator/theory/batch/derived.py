@@ -152,8 +152,8 @@ class PlanEffects:
     def _count(self, hop: int) -> None:
         """Count the contributions that a fold has when it is sent."""
         folded = self._schedule.folded(hop)
-        there = folded[self._arrived[folded, 0] == 1]
-        self.contributions[hop] = self._own[self._schedule.sender[hop]] + self.contributions[there].sum()
+        arrived = folded[self._arrived[folded, 0] == 1]
+        self.contributions[hop] = self._own[self._schedule.sender[hop]] + self.contributions[arrived].sum()
 
     def _send(
         self, hops: StepHops, sender: Rank, port: int, positions: Sequence[int], rows: tuple[Bits, Bits, Bits]

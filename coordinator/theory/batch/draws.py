@@ -70,51 +70,51 @@ class Draws:
         """Return the numbers of the struck blocks, or places, of each term, for draws with these numbers."""
         if self.fault_set.how == "all":
             return list(self._of_every_set(numbers))
-        found: dict[FaultSetTerm, list[tuple[Indices, Indices]]] = {term: [] for term in self.fault_set.parts}
+        by_term: dict[FaultSetTerm, list[tuple[Indices, Indices]]] = {term: [] for term in self.fault_set.parts}
         blocks = numbers // BLOCK
         for block in np.unique(blocks).tolist():
             # The position of each number of the block among the requested numbers; -1 for a number that is not
             # requested.
             position = np.full(BLOCK, -1)
-            here = np.flatnonzero(blocks == block)
-            position[numbers[here] % BLOCK] = here
+            requested = np.flatnonzero(blocks == block)
+            position[numbers[requested] % BLOCK] = requested
             for each in self._block(block):
                 at = position[each.draws]
-                found[each.term].append((each.places[at >= 0], at[at >= 0]))
+                by_term[each.term].append((each.places[at >= 0], at[at >= 0]))
         return [
             DrawnPlaces(term, *(np.concatenate([pair[side] for pair in pairs]) for side in (0, 1)))
-            for term, pairs in found.items()
+            for term, pairs in by_term.items()
             if pairs
         ]
 
-    def _expanded(self, each: DrawnPlaces) -> DrawnPlaces:
+    def _expanded(self, drawn: DrawnPlaces) -> DrawnPlaces:
         """Return the nodes or links of blocks, once each, where several blocks of a draw share them."""
-        if not each.term.block:
-            return each
+        if not drawn.term.block:
+            return drawn
         # The members of all blocks are one array; a block is a range of it.
-        starts, members = self._members[each.term.block]
-        sizes = starts[each.places + 1] - starts[each.places]
-        draws = np.repeat(each.draws, sizes)
+        starts, members = self._members[drawn.term.block]
+        sizes = starts[drawn.places + 1] - starts[drawn.places]
+        draws = np.repeat(drawn.draws, sizes)
         # The positions in `members`: from the start of each block on.
         within = np.arange(len(draws)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        places = members[np.repeat(starts[each.places], sizes) + within]
+        places = members[np.repeat(starts[drawn.places], sizes) + within]
         total = int(members.max(initial=0)) + 1
         # A pair of draw and place as one number, so that places shared by several blocks of a draw are found by
         # sorting.
         once = np.unique(draws * total + places)
-        return DrawnPlaces(each.term, once % total, once // total)
+        return DrawnPlaces(drawn.term, once % total, once // total)
 
     @cached_property
     def _members(self) -> dict[str, tuple[Indices, Indices]]:
         """By kind of block: where each block begins among the places of all, and these places."""
-        found: dict[str, tuple[Indices, Indices]] = {}
+        members: dict[str, tuple[Indices, Indices]] = {}
         for term in self.fault_set.parts:
             if term.block:
                 blocks = self._sites.blocks(self.fault_set, term.block)
                 places = [self._index[at] if isinstance(at, tuple) else at for each in blocks for at in each.places]
                 starts = np.cumsum([0, *(len(each.places) for each in blocks)])
-                found[term.block] = starts, np.array(places, np.int64)
-        return found
+                members[term.block] = starts, np.array(places, np.int64)
+        return members
 
     @cached_property
     def _index(self) -> dict[Link, int]:
@@ -129,9 +129,9 @@ class Draws:
         struck = ((each.term, place) for each in self.struck(np.array([number])) for place in each.places.tolist())
         sites, when = self._sites, self.fault_set.when
         # Links are numbered among all links, nodes by their ranks.
-        found = (sites.spec(term, sites.links[at] if term.on_links else at, when) for term, at in struck)
+        texts = (sites.spec(term, sites.links[at] if term.on_links else at, when) for term, at in struck)
         # Blocks of different kinds may overlap.
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(texts))
 
     def _block(self, block: int) -> list[DrawnPlaces]:
         if self._known is None or self._known[0] != block:
@@ -185,7 +185,7 @@ class Draws:
         # The position with which each position of the order is exchanged (Fisher-Yates). Only the first `length`
         # exchanges are made: later ones do not change these positions.
         others = [at + (self._uniform(stream, block, at) * (total - at)).astype(np.int64) for at in range(length)]
-        found = np.empty((BLOCK, length), np.int64)
+        shuffled = np.empty((BLOCK, length), np.int64)
         # Some draws at a time, because the table of a block would not fit into memory for a large network.
         size = max(1, MOST_PLACES // max(total, 1))
         for start in range(0, BLOCK, size):
@@ -198,8 +198,8 @@ class Draws:
                 taken = order[rows, other]
                 order[rows, other] = order[:, at]
                 order[:, at] = taken
-            found[part] = order[:, :length]
-        return found
+            shuffled[part] = order[:, :length]
+        return shuffled
 
     def _independent(
         self, block: int, terms: Sequence[FaultSetTerm], free: Indices, stream: str
@@ -261,7 +261,7 @@ class Draws:
 
 def combinations_of(total: int, count: int, index: Indices) -> Indices:
     """Return the combinations of `count` of range(total) with these indices in lexicographic order; a row each."""
-    found = np.empty((len(index), count), np.int64)
+    rows = np.empty((len(index), count), np.int64)
     left, least = index.copy(), np.zeros(len(index), np.int64)
     for at in range(count):
         # Member after member, from the lowest: the number of combinations before each possible member decides.
@@ -270,6 +270,6 @@ def combinations_of(total: int, count: int, index: Indices) -> Indices:
         before = np.cumsum([0, *(comb(total - 1 - place, more) for place in range(total))])
         place = np.searchsorted(before, left + before[least], side="right") - 1
         left -= before[place] - before[least]
-        found[:, at] = place
+        rows[:, at] = place
         least = place + 1
-    return found
+    return rows

@@ -176,11 +176,11 @@ class BatchEngine:
         return sorted(self.ranks[bits.astype(np.bool_)].tolist())
 
     def informed(self, batch: FaultBatch) -> Iterator[tuple[Step, Bits]]:
-        """Yield for each step, by receiver (in the order of `ranks`), the trials where the receiver has all of its
-        messages.
+        """Yield for each step, by receiver, the trials where it has all its messages.
 
-        Each segment counts from the first right copy of it. Rows of ranks that are faulty, and of messages that are not due,
-        are included. Uses memory for all trials at once: pass batches of moderate size.
+        Rows are in the order of `ranks`. Each segment counts from the first right copy of it. Rows of ranks that are
+        faulty, and of messages that are not due, are included. Uses memory for all trials at once: pass batches of
+        moderate size.
         """
         due, flow = self._due, self._flow(batch)
         # The inverse of the groups of copies: the segment that each hop brings, or -1 for a hop that only passes through.

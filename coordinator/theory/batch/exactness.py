@@ -29,9 +29,7 @@ def why_inexact(plan: Plan, further: Iterable[Fault] = ()) -> str | None:
 
 
 def why_untraceable(plan: Plan) -> str | None:
-    """Return why the schedule without faults does not determine the history under faults, whatever these are; None if
-    it does.
-    """
+    """Return why the fault-free schedule does not decide histories under faults, or None."""
     return _of_scenario(plan) or _of_algorithm(plan.algorithm)
 
 

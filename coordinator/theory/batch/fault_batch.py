@@ -68,8 +68,8 @@ class Arcs:
         """Return the numbers of these directions; -1 for an unused direction."""
         keys = senders * self._ports + ports
         # The search may end behind the last arc; the comparison below refuses every key that is not there.
-        found = np.minimum(np.searchsorted(self._known, keys), len(self._known) - 1)
-        return np.where(self._known[found] == keys, found, -1)
+        nearest = np.minimum(np.searchsorted(self._known, keys), len(self._known) - 1)
+        return np.where(self._known[nearest] == keys, nearest, -1)
 
 
 class FaultBatch:
@@ -106,9 +106,9 @@ class FaultBatch:
         start, stop, _ = words.indices(self.words)
         # The last word may have unused bits.
         trials = min(self.trials, stop * 64) - start * 64
-        found = FaultBatch(self.arcs, trials, self.seeds[start * 64 : start * 64 + trials])
-        found.effects = {episode: rows[:, start:stop] for episode, rows in self.effects.items()}
-        return found
+        batch = FaultBatch(self.arcs, trials, self.seeds[start * 64 : start * 64 + trials])
+        batch.effects = {episode: rows[:, start:stop] for episode, rows in self.effects.items()}
+        return batch
 
     def _rows(self, episode: Episode) -> Bits:
         # Rows are made on first use: most effects of a description strike few kinds of places.
@@ -199,7 +199,7 @@ class BatchEffects:
         """Return the sent copies that arrive, and forge contents."""
         if wrong is not None and apart is not None:
             self._forge(hops, wrong, apart)
-        found = sent
+        arriving = sent
         for episode, rows in self._in_force:
             match episode:
                 case Episode(Stops(), on_links=False):
@@ -212,15 +212,15 @@ class BatchEffects:
                 case _:
                     continue
             # A new array: `sent` is counted afterwards.
-            found = found & ~rows[at[hops.part]]
+            arriving = arriving & ~rows[at[hops.part]]
         if self._lost is not None:
             lost, rows = self._lost
             # The lost hops are sorted, so the losses of a step are adjacent.
             first, last = np.searchsorted(lost, (hops.part.start, hops.part.stop))
             if first < last:
-                found = found.copy()
-                found[lost[first:last] - hops.part.start] &= ~rows[first:last]
-        return found
+                arriving = arriving.copy()
+                arriving[lost[first:last] - hops.part.start] &= ~rows[first:last]
+        return arriving
 
     def _forge(self, hops: StepHops, wrong: Bits, apart: Bits) -> None:
         senders = self._schedule.sender[hops.part]
@@ -240,8 +240,9 @@ class BatchEffects:
     # --- losses --------------------------------------------------------------------------------------------------------
 
     def _losses(self) -> tuple[Indices, Bits] | None:
-        """Return the hops whose packets are lost at random, ascending, and the trials; drawn as the message engine
-        draws them.
+        """Return the hops whose packets are lost at random, ascending, and the trials.
+
+        Losses are drawn as the message engine draws them.
         """
         rows: dict[int, Bits] = {}
         for episode, struck in self._batch.effects.items():

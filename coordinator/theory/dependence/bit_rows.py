@@ -113,19 +113,19 @@ def greater(one: Sequence[Bits], other: Sequence[Bits]) -> Bits:
     larger = zero
     # From the lowest plane up: a higher plane that differs overrules everything below it.
     for at in range(max(len(one), len(other))):
-        here = one[at] if at < len(one) else zero
-        there = other[at] if at < len(other) else zero
+        digit = one[at] if at < len(one) else zero
+        other_digit = other[at] if at < len(other) else zero
         # Where the planes differ, the 1 decides; where they agree, the lower planes have decided.
-        larger = (here & ~there) | (larger & ~(here ^ there))
+        larger = (digit & ~other_digit) | (larger & ~(digit ^ other_digit))
     return larger
 
 
 def numbers(planes: Sequence[Bits], trials: int) -> NDArray[np.int64]:
     """Return the numbers in planes of the shape (words,), one per trial."""
-    found = np.zeros(trials, np.int64)
+    values = np.zeros(trials, np.int64)
     for at, plane in enumerate(planes):
-        found += unpacked(plane)[:trials].astype(np.int64) << at
-    return found
+        values += unpacked(plane)[:trials].astype(np.int64) << at
+    return values
 
 
 # --- groups of rows ----------------------------------------------------------------------------------------------------
@@ -171,12 +171,12 @@ class Groups:
         """
         if not self.columns:
             return rows_of(self.order)
-        found = rows_of(self.columns[0])
+        result = rows_of(self.columns[0])
         for column in self.columns[1:]:
             # Groups without this member keep their result: they are at the end.
-            part = found[: len(column)]
+            part = result[: len(column)]
             operation(part, rows_of(column), out=part)
-        return found
+        return result
 
     def counts(self, rows: Bits) -> list[Bits]:
         """Count for each group and trial the members that have their bit set, as planes."""

@@ -67,8 +67,6 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
         return None
     assert isinstance(algorithm, PassesFirstArrivals)
     source, missing = algorithm.spec.source, set()
-    # A flood reaches every rank with any path to it, so a search without the blocked hops finds the ranks that are
-    # reached.
     healthy = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in outages.faulty]
     losses = Losses(algorithm.spec.messages * len(healthy), traced=False)
     for segment in range(algorithm.spec.messages * algorithm.segments_per_message):
@@ -80,6 +78,7 @@ def _of_first_arrivals(algorithm: Algorithm, outages: Outages) -> Losses | None:
                 blocked.add(place)
             return place is None
 
+        # A flood reaches every rank with any path to it, so a search without the blocked hops finds these ranks.
         reached = algorithm.follow(segment, crosses)
         for rank in healthy:
             if rank not in reached:
@@ -275,7 +274,7 @@ class _Blame:
             return []
         first, last = np.searchsorted(schedule.step, (awaited.start, awaited.stop))
         lost = ~self._arrived[first:last] & (schedule.receiver[first:last] == schedule.sender[hop])
-        return [int(first) + hop for hop in np.flatnonzero(lost)[:1].tolist()]
+        return [int(first) + at for at in np.flatnonzero(lost)[:1].tolist()]
 
 
 def owners_are_silent(algorithm: Algorithm) -> bool:

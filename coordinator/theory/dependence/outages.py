@@ -70,7 +70,7 @@ def outages_of(
     """
     if timeline.opaque:
         return None
-    found: dict[Place, list[Interval]] = {}
+    outages: dict[Place, list[Interval]] = {}
     for place, spells in timeline.spells.items():
         for spell in spells:
             match spell.effect:
@@ -80,14 +80,14 @@ def outages_of(
                 # A rank that resumes with its state passes on the segments that it had; a rank that has forgotten them
                 # does not.
                 case Stops(forgets=forgets) if spell.interval.is_endless or not forgets:
-                    found.setdefault(place, []).append(spell.interval)
+                    outages.setdefault(place, []).append(spell.interval)
                 case Loses(probability=rate, choice=Choice.PACKET, packet=None) if (
                     losses is not None and not isinstance(place, int)
                 ):
                     if rate < 1:
                         losses.setdefault(place, []).append((spell.interval, rate))
                     else:
-                        found.setdefault(place, []).append(spell.interval)
+                        outages.setdefault(place, []).append(spell.interval)
                 case Loses(choice=Choice.PORT) if isinstance(place, int):
                     for port in topology.ports(place):
                         # The silent ports of a node may be drawn from the seed; None if the choice depends on the
@@ -96,8 +96,8 @@ def outages_of(
                         if silent is None:
                             return None
                         if silent:
-                            found.setdefault((place, port), []).append(spell.interval)
+                            outages.setdefault((place, port), []).append(spell.interval)
                 case _:
                     return None
     # A rank that crashes while it hangs is out of service in one interval.
-    return Outages({place: merged(intervals) for place, intervals in found.items()}, frozenset(faulty))
+    return Outages({place: merged(intervals) for place, intervals in outages.items()}, frozenset(faulty))

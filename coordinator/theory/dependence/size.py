@@ -20,5 +20,5 @@ class InexactError(Exception):
 
 def stated_hops(algorithm: Algorithm) -> int | None:
     """Return the largest number of hops that the claims allow in a run without faults, or None without such a claim."""
-    found = [claim.predicted for claim in algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
-    return min((int(hops) for hops in found if not isinstance(hops, tuple)), default=None)
+    stated = [claim.predicted for claim in algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
+    return min((int(hops) for hops in stated if not isinstance(hops, tuple)), default=None)

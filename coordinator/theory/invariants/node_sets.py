@@ -83,8 +83,9 @@ def _subsets(nodes: int, size: int) -> BitRows:
 
 
 def flood(table: NDArray[np.intp], start: BitRows, through: BitRows) -> BitRows:
-    """Return the nodes that paths through the nodes `through` reach from `start`; the neighbours of node r are
-    `table[r]`.
+    """Return the nodes that paths through the nodes `through` reach from `start`.
+
+    Row r of `table` has the neighbours of node r.
     """
     reach = start
     while True:
