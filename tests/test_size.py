@@ -23,7 +23,8 @@ from tests.helpers.command_line import ROOT
 
 LIMITS: Final = {
     # Words before flags, suggestions, one bar, heads, trees of a file; the live page sees arrivals, goes on after the end;
-    # added options have a place in files, which moved 15 fields of `Scenario` beside what uses them.
+    # added options have a place in files, which moved 15 fields of `Scenario` beside what uses them;
+    # the numbers of a sample of all sets.
     "core": 335_429,
     "annexes": 187_768,  # checkers of archives; a class of invariants; options; repair; links
     # The place of options, rows of annexes, losses by structure as a second oracle, an example of every name, search,

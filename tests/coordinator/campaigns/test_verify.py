@@ -156,7 +156,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "sweep: hash": (record(0, set_to(journal_hash="0" * 32), ROWS), "edt on star:3: journal_hash is 000"),
     "sweep: verdict": (record(0, set_to(verdict="violated"), ROWS), "verdict is violated, and a run gives holds"),
-    "sweep: claims": (record(0, set_to(claims=[]), ROWS), "edt on star:3: claims is []"),
+    "sweep: claims": (record(0, set_to(claims=[]), ROWS), "edt on star:3: claims is (), and"),
     "sweep: table": (edit("table.csv", "edt", "EDT"), "table.csv: differs from the records"),
     "sweep: chart": (edit("sweep.svg", "</svg>", "<g/></svg>"), "sweep.svg: differs from the records"),
     "sweep: page": (edit("sweep.html", "</table>", "</table> "), "sweep.html: differs from the records"),
