@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from coordinator.annexes.lesson.judged import judged_record
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemoryRun, MemorySink
 from coordinator.history.journal import RECORD, Records, hash_of, records_of_rows
@@ -20,7 +21,7 @@ from emunode.errors import RunError, ScenarioError
 from emunode.model import Rank, Step
 from emunode.topologies.base import Topology
 
-MOST_ROWS: Final = 8_000_000
+MOST_ROWS: Final = 20_000_000
 """Rows of all branches together, if each is as long as the run: minutes of computing."""
 REMOVED: Final = -1
 """In place of an outcome: the branch does not have this row of the run."""
@@ -51,7 +52,7 @@ class FaultBranch:
 
     place: int
     step: Step
-    finished: MemoryRun
+    judged: Mapping[str, object]
     changes: Sequence[tuple[int, int]]
     """Rows of the run that differ: the number of each, ascending, and its outcome, or REMOVED."""
     added: Sequence[JournalRow]
@@ -97,7 +98,7 @@ def lesson_of(data: RunData, progress: Progress | None = None) -> Lesson:
             begins = [int(records["step"][row]) for row, _ in changes] + [row[FIELDS.index("step")] for row in added]
             if min(begins, default=step) < step:
                 raise RunError(f"the branch with {place.at(step)} differs from the run in step {min(begins)} already")
-            branches.append(FaultBranch(number, step, branch, changes, added))
+            branches.append(FaultBranch(number, step, judged_record(branch), changes, added))
     return Lesson(finished, records, places, branches, refused)
 
 

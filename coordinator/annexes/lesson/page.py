@@ -12,21 +12,17 @@ import numpy as np
 from markupsafe import Markup
 
 from coordinator.annexes.lesson.branches import FIELDS, FaultBranch, JournalRow, Lesson, last_step, lesson_of, rows_of
-from coordinator.execution.sinks import MemoryRun
+from coordinator.annexes.lesson.judged import judged_record
 from coordinator.history.stored.writing import replace_file
 from coordinator.networks.base import Progress
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
-from coordinator.reports.numbers import show, verdict_sentence
 from coordinator.reports.pages import MARKS, script, script_json, style, template, typeset
 from coordinator.reports.run_report import headline
 from coordinator.reports.scene.nodes import ALL_TO_ALL, GIVING
 from coordinator.reports.scene.scene import Positions
-from coordinator.reports.scene.votes import judged_ranks, segments_due
 from coordinator.reports.theme import colour_variables
-from coordinator.results.claims import Judgement
-from coordinator.results.deliveries import silent_sources
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Fault, LinkFault, NodeFault
 from emunode.model import ROOTLESS, HopOutcome
@@ -34,7 +30,6 @@ from emunode.topologies.base import Topology
 
 MOST_BYTES: Final = 3_000_000
 FOLDER: Final = Path(__file__).parent / "templates"
-RELATIONS: Final = {"==": "", "<=": "\N{LESS-THAN OR EQUAL TO} ", ">=": "\N{GREATER-THAN OR EQUAL TO} "}
 
 
 def write_lesson(data: RunData, path: Path, progress: Progress | None = None) -> Path:
@@ -114,30 +109,6 @@ def record_of(lesson: Lesson) -> dict[str, object]:
     }
 
 
-def judged_record(finished: MemoryRun) -> dict[str, object]:
-    """Return the verdict, the claims, and what is due to the nodes of a run."""
-    plan, summary = finished.plan, finished.summary
-    due = judged_ranks(plan).tolist()
-    if plan.spec.collective in GIVING:  # the page counts the nodes that have sent
-        others = {plan.spec.source, *plan.judged.excluded}
-        due = [rank not in others for rank in plan.topology.ranks()]
-    return {
-        "verdict": str(finished.verdict),
-        "why": verdict_sentence(summary),
-        "claims": [_claim_record(judgement) for judgement in finished.judgements],
-        "cutOff": list(finished.conclusion.measurement.cut_off),
-        "due": [rank for rank, judged in enumerate(due) if judged],
-        "goals": [1] * plan.topology.order if plan.spec.collective in GIVING else segments_due(plan),
-        "silent": silent_sources(plan),
-    }
-
-
-def _claim_record(judgement: Judgement) -> list[str]:
-    claim = judgement.claim
-    predicted = f"{RELATIONS.get(claim.relation, claim.relation)}{show(claim.predicted)}"
-    return [claim.name.replace("_", " "), predicted, show(judgement.measured), str(judgement.verdict), claim.source]
-
-
 def _fault_record(fault: Fault, topology: Topology) -> list[object]:
     """Return the text of a fault, its step, its node and, of a link, the other end."""
     if isinstance(fault, LinkFault):
@@ -155,7 +126,7 @@ def _branch_record(branch: FaultBranch) -> dict[str, object]:
         "step": branch.step,
         "changes": changes,
         "added": _columns(branch.added),
-        "judged": judged_record(branch.finished),
+        "judged": branch.judged,
     }
 
 
