@@ -102,6 +102,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator": {"coordinator.api"},
     "coordinator.cli": {"coordinator"},
     "coordinator.__main__": {"coordinator.cli"},
+    "coordinator.annexes.agreement": {"coordinator.features"},
     "coordinator.annexes.clusters": {"coordinator.cli"},
     "coordinator.annexes.exports": {"coordinator.cli"},
     "coordinator.annexes.grading": {"coordinator.cli", "emunode.testing"},

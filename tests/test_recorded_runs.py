@@ -6,7 +6,7 @@ import pytest
 
 from emunode.algorithms.registry import registered
 from emunode.faults.kinds import KINDS
-from tests.helpers.annex_support import needs_annex
+from tests.helpers.annex_support import needs_every_annex
 from tests.helpers.recorded_runs import Record, permits_other_hashes, record_of, recorded
 
 RECORDS = recorded()
@@ -20,8 +20,7 @@ def names_of(records: list[Record]) -> str:
     return str(records[0]["scenario"]).replace(" ", "-")
 
 
-@needs_annex("reliable")
-@needs_annex("repair")
+@needs_every_annex
 def test_records_use_every_algorithm_and_kind_of_fault() -> None:
     lines = [record["scenario"] for record in RECORDS]
     used = {tuple(line.split()[1:3]) for line in lines}

@@ -36,6 +36,7 @@ class Annex(NamedTuple):
 
 
 BELONGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "agreement": ("--agreement-steps", "agreement on failures", "claims of an agreement", "time of an agreement"),
     "clusters": (
         "coordinator manifest",
         "driver 'mpi'",

@@ -22,6 +22,7 @@ from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.kinds import Fault, LinkFault, Moment, NodeFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import AGAIN_TREE, CONTROL_TREE, Collective, CollectiveSpec, Port, PortModel, Rank, Step
+from emunode.protocols.base import NEWS_TREES
 from emunode.registry import Registry
 from emunode.topologies.base import Topology, switches
 
@@ -294,6 +295,11 @@ class ResolvedRun:
     def first_other_tree(self) -> int:
         """The first number of a tree that carries no data of the collective as it ran first."""
         return CONTROL_TREE if self.spec.agreement is None else AGAIN_TREE
+
+    @property
+    def news_trees(self) -> frozenset[int]:
+        """The trees of the news of an agreement: nodes send these to suspected neighbours, too."""
+        return frozenset() if self.spec.agreement is None else NEWS_TREES
 
     @property
     def has_only_data(self) -> bool:

@@ -7,25 +7,10 @@ from pydantic import BeforeValidator, Field
 
 from coordinator.scenario.added_options import AddedOptions
 from coordinator.scenario.durations import format_duration, parse_duration
-from coordinator.scenario.model import Count, Number, OnFailure
-from coordinator.scenario.option import Form, Needs, Option, OptionGroup
+from coordinator.scenario.model import Number
+from coordinator.scenario.option import Form, Option, OptionGroup
 from coordinator.scenario.reach import DATA
 from emunode.registry import register
-
-IN_AGREEMENT = Needs("on_failure", f"nodes agree only with --on-failure {OnFailure.AGREE} or {OnFailure.SHRINK}")
-
-
-@register
-class AgreementOptions(AddedOptions):
-    """The option of nodes that agree on failures."""
-
-    before = "plugin"
-
-    agreement_steps: Annotated[Count | None, Option(OptionGroup.FAULTS, IN_AGREEMENT, reach=DATA)] = Field(
-        None,
-        description="steps from a suspicion to the decision on it; default: the largest diameter that fewer failed nodes "
-        "than the connectivity leave, or a bound on it",
-    )
 
 
 @register

@@ -3,7 +3,6 @@
 from typing import Final
 
 from coordinator.annexes import merged
-from coordinator.features.agreement import AgreementFeature
 from coordinator.features.base import FEATURES as FEATURES  # noqa: PLC0414  # complete once this is imported
 from coordinator.features.base import Feature
 from coordinator.features.detection import DetectionFeature
@@ -12,13 +11,12 @@ from emunode.annexes import load
 from emunode.model import CollectiveSpec
 
 _of_annexes: Final = {name: load(target)() for name, target in merged("features").items()}
-_resending: Final = [_of_annexes.pop(name) for name in ("repair", "reliable") if name in _of_annexes]
+_first: Final = [_of_annexes.pop(name) for name in ("agreement", "repair", "reliable") if name in _of_annexes]
 
 # Agreement first: where the collective runs again, the deliveries of its first run decide nothing. Repair and reliable
 # links come before detection, because they deliver segments that the claims of detection count as withheld.
 for _feature in (
-    AgreementFeature(),
-    *_resending,
+    *_first,
     DetectionFeature(),
     *_of_annexes.values(),
     LivenessFeature(),

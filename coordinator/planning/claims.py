@@ -5,8 +5,9 @@ in it.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from coordinator.features.agreement import claims_of_outcome
+from coordinator.annexes import annex_function
 from coordinator.features.base import BrokenAssumption, ResolvedRun
+from coordinator.scenario.model import OnFailure
 from coordinator.theory.lower_bounds import RequiredTraffic, least_seconds, lower_bounds, strongest
 from coordinator.theory.outage_claims import claims_with_outages
 from coordinator.theory.votes import vote_claims
@@ -51,7 +52,8 @@ def run_claims(run: ResolvedRun) -> KeptClaims:
     """Make the claims of theory for a run, its faults included."""
     judged = run.judged
     broken = broken_assumptions(run, judged.effective_timeline)
-    outcome = _sift(claims_of_outcome(run), broken)
+    agrees = run.scenario.on_failure is not OnFailure.CONTINUE
+    outcome = _sift(annex_function("claims of an agreement")(run) if agrees else (), broken)
     own = _claims_of_features(run, judged.effective_timeline)
     if not judged.harmful_faults:
         found = _sift(_claims_without_faults(run), broken)

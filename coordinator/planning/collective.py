@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from coordinator.annexes import annex_function
 from coordinator.features.registry import FEATURES
-from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, Scenario
+from coordinator.scenario.model import DEFAULT_BYTES, DEFAULT_VECTOR_BYTES, MOST_BYTES, OnFailure, Scenario
 from coordinator.scenario.option import options_of
 from coordinator.scenario.programs import ProgramOptions, command_of
 from coordinator.scenario.traffic_patterns import targets_of
@@ -54,6 +55,8 @@ def collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
     }
     spec = _with_targets(scenario, topology, CollectiveSpec(**same, **computed))
     spec = with_blocks(find_algorithm(topology, spec), topology, spec)
+    if scenario.on_failure is not OnFailure.CONTINUE:
+        spec = spec._replace(agreement=annex_function("agreement on failures")(scenario, topology, spec))
     for feature in FEATURES.values():
         spec = feature.configure(scenario, topology, spec)
     if scenario.segments != "auto":

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import polars as pl
 
-from coordinator.features.agreement import news_trees
 from coordinator.features.base import ResolvedRun
 from coordinator.features.detection import suspicions
 from coordinator.features.journals.rows import SEGMENT, hops_of
@@ -36,7 +35,7 @@ def causality(
     Segments that nodes send to suspected neighbours as well are judged apart. `rows` is a bound on the number of rows,
     if one is known.
     """
-    anyway = news_trees(plan.spec)
+    anyway = plan.news_trees
     if not anyway:
         return [causality_violations(plan, crossing, times, rows=rows)]
     of_news = pl.col("tree").is_in(sorted(anyway))
@@ -117,7 +116,7 @@ def drawn_effects(plan: ResolvedRun, journal: pl.LazyFrame) -> tuple[pl.DataFram
     withheld = _withheld(plan, crossing)
     sent = crossing.join(withheld.lazy(), on=withheld.columns, how="anti")
     runs = {False: plan}
-    if news_trees(plan.spec):
+    if plan.news_trees:
         runs[True] = _without_suspicions(plan)
     tables = [_possible_outcomes(each, sent).with_columns(news=pl.lit(news)) for news, each in runs.items()]
     touched = pl.concat(tables).select(*_POSSIBLE[:3], "news", *_POSSIBLE[3:]).collect()

@@ -82,7 +82,6 @@ ADDED: Final = Registry[str, type[AddedOptions]](
 """The records of options by name. A built-in feature declares its record in `MODULES`, so that every command knows it."""
 
 MODULES: Final[tuple[tuple[str, str], ...]] = (
-    ("AgreementOptions", "coordinator.features.options"),
     ("LatenessOptions", "coordinator.features.options"),
     ("ProgramOptions", "coordinator.scenario.programs"),
     *merged("options").items(),

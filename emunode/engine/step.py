@@ -14,7 +14,7 @@ from emunode.faults.detection import StepDetection
 from emunode.faults.kinds import Fault
 from emunode.model import HopOutcome, Port, PortPacket, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
-from emunode.protocols.agreement import is_news
+from emunode.protocols.base import is_news
 from emunode.topologies.base import Topology
 
 

@@ -25,7 +25,7 @@ receives the same at most `REMINDERS` times: otherwise links that lose packets t
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from emunode.model import ALL_RANKS, CONTROL_TREE, Agreement, Packet, Port, Rank, Segment, Step
+from emunode.model import ALL_RANKS, Agreement, Packet, Port, Rank, Segment, Step
 from emunode.protocols.base import (
     ControlKind,
     PortSegment,
@@ -41,10 +41,6 @@ REOPENS: Final[Port] = -1
 """Stands in place of a port: no link is suspected, and the rank reopens an earlier decision."""
 REMINDERS: Final = 8
 """How often everything is sent to a neighbour that is heard again, as long as there is nothing new."""
-TREES: Final = frozenset(
-    CONTROL_TREE + kind for kind in (ControlKind.SUSPICION, ControlKind.REOPENING, ControlKind.QUESTION)
-)
-"""The trees of the control segments that ranks send one another for an agreement."""
 
 
 class News(NamedTuple):
@@ -71,11 +67,6 @@ class Decision(NamedTuple):
     def links(self) -> frozenset[tuple[Rank, Port]]:
         """The links that are given up, each by its lesser end."""
         return frozenset((rank, port) for _, rank, port in self.news if port != REOPENS)
-
-
-def is_news(segment: Segment) -> bool:
-    """Return whether a segment is a control segment of the agreement."""
-    return segment[2] in TREES
 
 
 class AgreementLayer(Protocol):

@@ -53,6 +53,12 @@ class ControlKind(IntEnum):
     """How the collective ends for a rank, as a `RunEnd` in place of the number; in reports only."""
 
 
+NEWS_TREES: Final = frozenset(
+    CONTROL_TREE + kind for kind in (ControlKind.SUSPICION, ControlKind.REOPENING, ControlKind.QUESTION)
+)
+"""The trees of the control segments that ranks send one another for an agreement."""
+
+
 @lru_cache(maxsize=4096)
 def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, value: int = 0) -> Segment:
     """Return a control segment.
@@ -69,6 +75,11 @@ def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, 
 def is_control(segment: Segment) -> bool:
     """Return whether a segment is a control segment, altered or not."""
     return segment[2] >= CONTROL_TREE
+
+
+def is_news(segment: Segment) -> bool:
+    """Return whether a segment is a control segment of the agreement."""
+    return segment[2] in NEWS_TREES
 
 
 def is_sign_of_life(packet: Packet) -> bool:

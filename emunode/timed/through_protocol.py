@@ -23,8 +23,15 @@ from emunode.faults.detection import PortDetector
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime
 from emunode.model import FaultKnowledge, Packet, Port, Rank, Segment, Step
-from emunode.protocols.agreement import is_news
-from emunode.protocols.base import CONTROL_BYTES, ControlKind, Durations, Protocol, control_segment, is_control
+from emunode.protocols.base import (
+    CONTROL_BYTES,
+    ControlKind,
+    Durations,
+    Protocol,
+    control_segment,
+    is_control,
+    is_news,
+)
 from emunode.protocols.registry import make_protocol
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.rank import Actions, Arrival, EventPolicy, Incarnation, TimedSuspicion

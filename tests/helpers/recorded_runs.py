@@ -64,7 +64,7 @@ def record_of(line: str, **more: object) -> Record:
     }
 
 
-OF_ANNEXES: Final = {"values=": "numbers", "reliable=": "reliable", "repair=": "repair"}
+OF_ANNEXES: Final = {"values=": "numbers", "on_failure=": "agreement", "reliable=": "reliable", "repair=": "repair"}
 """The annexes of options in the records."""
 
 

@@ -18,7 +18,6 @@ import polars as pl
 from coordinator.execution.sinks import MemoryRun
 from coordinator.execution.verification import UnreadableError, Verification
 from coordinator.execution.verify import recompute
-from coordinator.features.agreement import news_trees
 from coordinator.history.journal import COLUMNS, table
 from coordinator.history.stored.reading import read_bytes
 from coordinator.history.stored.writing import replacing
@@ -239,7 +238,7 @@ def _feature_record(packed: Packed) -> dict[str, object]:
     return {
         "features": [feature.name for feature in plan.features],
         "has_control": spec.has_control,
-        "news_trees": sorted(news_trees(plan.spec)),
+        "news_trees": sorted(plan.news_trees),
         "judged_anyway": sorted({name for feature in plan.features for name in feature.judged_anyway}),
         "unproven": next(filter(None, reasons), None),
     }

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from coordinator.features.journals import detection as detection
-    from coordinator.features.journals import repetition as repetition
     from coordinator.features.journals import rows as rows
     from coordinator.features.journals import waits as waits
 
-MODULES: Final = ("detection", "repetition", "rows", "waits")
+MODULES: Final = ("detection", "rows", "waits")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome
-from emunode.protocols.agreement import TREES
-from emunode.protocols.base import ControlKind
+from emunode.protocols.base import NEWS_TREES, ControlKind
 
 if TYPE_CHECKING:
     from coordinator.features.base import ResolvedRun
@@ -23,7 +22,7 @@ IS_REQUEST: Final = pl.col("tree") == CONTROL_TREE + ControlKind.REQUEST
 IS_SIGN: Final = pl.col("tree") == CONTROL_TREE + ControlKind.KEEP_ALIVE
 IS_REPORT: Final = pl.col("outcome") == HopOutcome.REPORT.name.lower()
 """The report of a decision by its node: nothing crosses a link."""
-IS_NEWS: Final = pl.col("tree").is_in(sorted(TREES)) & ~IS_REPORT
+IS_NEWS: Final = pl.col("tree").is_in(sorted(NEWS_TREES)) & ~IS_REPORT
 """A control segment of the agreement."""
 IS_REPETITION: Final = pl.col("tree").is_between(AGAIN_TREE, CONTROL_TREE - 1)
 """A segment of a collective that runs again; only where nodes agree."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from coordinator.annexes.agreement.options import AgreementOptions
 from coordinator.features import journals
 from coordinator.features.base import Evidence, Feature, Findings, Metric, ResolvedRun
-from coordinator.features.options import AgreementOptions
 from coordinator.features.timing import bound_on_packets, control_packet, longest_news
 from coordinator.scenario.durations import format_duration
 from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
@@ -13,11 +13,10 @@ from emunode.algorithms.any_network.disjoint_paths import disjoint_families
 from emunode.algorithms.claims import AGREEMENT, Assumption, Claim
 from emunode.algorithms.folding import tolerates_delay
 from emunode.algorithms.registry import make_algorithm
-from emunode.annexes import PROGRAM
+from emunode.annexes import PROGRAM, load
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
 from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step
-from emunode.protocols.agreement import TREES
 from emunode.protocols.survivors import spec_again
 from emunode.terminal import first_of, plural
 from emunode.timed.cost_model import NANO
@@ -54,7 +53,9 @@ class AgreementFeature(Feature):
         return spec.agreement is not None
 
     def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
-        return spec._replace(agreement=agreement_of(scenario, topology, spec))
+        # The core calls `agreement_of` by its name, so that it names this annex where it is missing.
+        del scenario, topology
+        return spec
 
     def claims_with_faults(self, run: ResolvedRun) -> Iterable[Claim] | None:
         # Nodes abandon the collective at the first suspicion, so the collective claims nothing under faults.
@@ -65,7 +66,9 @@ class AgreementFeature(Feature):
         return rows.IS_REPORT | (rows.IS_CONTROL & (rows.IS_NEWS | rows.IS_REPETITION))
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
-        return journals.repetition.judge(run, settings_of(run), evidence)
+        judge = load("coordinator.annexes.agreement.repetition:judge")
+        findings: Findings = judge(run, settings_of(run), evidence)
+        return findings
 
     def lines(self, run: ResolvedRun, summary: Mapping[str, Any]) -> Iterator[str]:
         """Yield a line for each decision on failures that stands at the end, and one about the last repetition."""
@@ -100,16 +103,9 @@ class AgreementFeature(Feature):
         return "no node was left that could run the collective again"
 
 
-def news_trees(spec: CollectiveSpec) -> frozenset[int]:
-    """Return the trees of the news of an agreement: nodes send these to suspected neighbours, too."""
-    return TREES if spec.agreement is not None else frozenset()
-
-
 def claims_of_outcome(run: ResolvedRun) -> Iterator[Claim]:
-    """Yield the claims about the agreement under lasting faults; none for other faults, or without agreement."""
-    agreement, topology, timeline = run.spec.agreement, run.topology, run.judged.timeline
-    if agreement is None:
-        return
+    """Yield the claims about the agreement under lasting faults; none for other faults."""
+    agreement, topology, timeline = settings_of(run), run.topology, run.judged.timeline
     if run.goes_by_events:
         # No node notices a fault that begins after the end.
         timeline = run.judged.effective_timeline
@@ -156,12 +152,8 @@ def settings_of(run: ResolvedRun) -> Agreement:
     return run.spec.agreement
 
 
-def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> Agreement | None:
-    """Return how the nodes of a scenario agree, None if the nodes do not agree; ScenarioError if agreement contradicts
-    the scenario.
-    """
-    if scenario.on_failure is OnFailure.CONTINUE:
-        return None
+def agreement_of(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> Agreement:
+    """Return how the nodes of a scenario agree; ScenarioError if agreement contradicts the scenario."""
     value = str(scenario.on_failure)
     if knowledge_of(scenario)[1] is None:
         reason = "nodes have to notice failures by themselves: add --fault-knowledge detect:K, such as detect:1"

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from coordinator.annexes.agreement.decisions import Reported, part_after
+from coordinator.annexes.agreement.judge import Verdicts, judge_agreement, records_of
 from coordinator.features.base import Evidence, Findings, Metric, Repetition, ResolvedRun
-from coordinator.features.journals.agreement import Verdicts, judge_agreement, records_of
-from coordinator.features.journals.decisions import Reported, part_after
 from coordinator.features.journals.rows import IS_REPETITION
 from coordinator.scenario.model import OnFailure
 from emunode.model import AGAIN_TREE, ALL_RANKS, Agreement, FaultKnowledge

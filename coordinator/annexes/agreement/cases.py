@@ -9,8 +9,8 @@ from typing import Protocol
 
 import polars as pl
 
+from coordinator.annexes.agreement.decisions import LinkNews, Reported
 from coordinator.features.base import ResolvedRun
-from coordinator.features.journals.decisions import LinkNews, Reported
 from coordinator.features.journals.detection import suspicions
 from coordinator.history.timetable import Timetable, with_starts
 from emunode.faults.effects import ALWAYS, Interval, Stops

@@ -15,9 +15,9 @@ from typing import Final
 
 import polars as pl
 
+from coordinator.annexes.agreement.cases import Case, StepCase, TimedCase, joined_groups
+from coordinator.annexes.agreement.decisions import LinkNews, Reported, part_after, reports_in
 from coordinator.features.base import ResolvedRun
-from coordinator.features.journals.agreement_cases import Case, StepCase, TimedCase, joined_groups
-from coordinator.features.journals.decisions import LinkNews, Reported, part_after, reports_in
 from coordinator.features.journals.rows import IS_NEWS, IS_REPORT
 from coordinator.history.timetable import Timetable
 from emunode.model import ALL_RANKS, CONTROL_TREE, Agreement, Rank

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.features.journals.agreement_cases import joined_groups
+from coordinator.annexes.agreement.cases import joined_groups
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
