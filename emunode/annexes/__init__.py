@@ -33,6 +33,10 @@ REPAIR_LAYER: Final = ("--repair", "repair", "emunode.annexes.repair.pull:repair
 """The requests of a rank for what it lacks."""
 RELIABLE_LAYER: Final = ("--reliable", "reliable", "emunode.annexes.reliable.layer:ReliableLayer")
 """The reliable ends of the links of a rank."""
+AGREEMENT_LAYER: Final = ("--on-failure", "agreement", "emunode.annexes.agreement.layer:AgreementLayer")
+"""The part of a rank in an agreement on failures."""
+AGREEING_NODE: Final = ("--on-failure", "agreement", "emunode.annexes.agreement.survivor_node:make_agreeing_node")
+"""The node of a rank that takes part in an agreement, and may run the collective again."""
 NUMBER_PAYLOADS: Final = ("numbers", "emunode.annexes.numbers.payloads:payloads_for")
 """The messages of reductions of real numbers."""
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from itertools import chain, filterfalse
 
 from emunode.algorithms.base import Algorithm, Rule
+from emunode.annexes import AGREEING_NODE, from_annex
 from emunode.engine.node import Node, make_segment, port_of
 from emunode.engine.step_times import LOCK_STEP_TIMES, StepTimes
 from emunode.errors import RuleError
@@ -196,3 +197,13 @@ class ProtocolNode(Node):
                 loads[port] = loads.get(port, 0) + 1
             packets.setdefault(port, []).append(segment)
         return [(port, tuple(packets[port])) for port in sorted(packets)]
+
+
+def make_node(
+    rank: Rank, algorithm: Algorithm, rule: Rule, protocol: Protocol, now: int, times: StepTimes = LOCK_STEP_TIMES
+) -> ProtocolNode:
+    """Return the node of a rank with a protocol that begins at `now`."""
+    if algorithm.spec.agreement is None:
+        return ProtocolNode(rank, algorithm, rule, protocol, now, times)
+    node: ProtocolNode = from_annex(*AGREEING_NODE)(rank, algorithm, rule, protocol, now, times)
+    return node

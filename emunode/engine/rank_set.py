@@ -12,8 +12,7 @@ from hashlib import blake2b
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.engine.known_paths import faults_by_steps
 from emunode.engine.node import Node, classify, everyone_at, failure, port_of
-from emunode.engine.protocol_node import ProtocolNode
-from emunode.engine.survivor_node import make_node
+from emunode.engine.protocol_node import ProtocolNode, make_node
 from emunode.errors import RuleError
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.kinds import FOREVER, Fault, NodeFault

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from emunode.algorithms.base import Algorithm, LocalView
-from emunode.annexes import RELIABLE_LAYER, REPAIR_LAYER, from_annex
-from emunode.protocols.agreement import AgreementLayer
+from emunode.annexes import AGREEMENT_LAYER, RELIABLE_LAYER, REPAIR_LAYER, from_annex
 from emunode.protocols.base import LOCK_STEP, Durations, Protocol, Stack
 
 
@@ -25,7 +24,10 @@ def _repair(algorithm: Algorithm, view: LocalView, timing: Durations) -> Protoco
 
 def _agreement(algorithm: Algorithm, view: LocalView, _timing: Durations) -> Protocol | None:
     settings = algorithm.spec.agreement
-    return None if settings is None else AgreementLayer(settings, algorithm.topology, view.rank)
+    if settings is None:
+        return None
+    layer: Protocol = from_annex(*AGREEMENT_LAYER)(settings, algorithm.topology, view.rank)
+    return layer
 
 
 # Reliable links come last, next to the ports, so that requests and news are acknowledged and sent again as data are.

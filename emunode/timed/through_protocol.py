@@ -15,10 +15,9 @@ from heapq import heappop, heappush
 from math import ceil
 
 from emunode.algorithms.base import Algorithm, LocalView
-from emunode.engine.protocol_node import ProtocolNode
+from emunode.engine.protocol_node import ProtocolNode, make_node
 from emunode.engine.rank_set import make_rule
 from emunode.engine.step_times import StepTimes
-from emunode.engine.survivor_node import make_node
 from emunode.faults.detection import PortDetector
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from coordinator.features.base import ResolvedRun
+from emunode.annexes.agreement.survivors import NetworkPart, largest_part
 from emunode.model import ALL_RANKS, CONTROL_TREE, Rank, Step
 from emunode.protocols.base import ControlKind
-from emunode.protocols.survivors import NetworkPart, largest_part
 
 SUSPICION: Final = CONTROL_TREE + ControlKind.SUSPICION
 REOPENING: Final = CONTROL_TREE + ControlKind.REOPENING

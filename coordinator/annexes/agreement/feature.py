@@ -14,10 +14,10 @@ from emunode.algorithms.claims import AGREEMENT, Assumption, Claim
 from emunode.algorithms.folding import tolerates_delay
 from emunode.algorithms.registry import make_algorithm
 from emunode.annexes import PROGRAM, load
+from emunode.annexes.agreement.survivors import spec_again
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import NodeFault
 from emunode.model import AGAIN_TREE, Agreement, CollectiveSpec, Duplex, PortModel, Step
-from emunode.protocols.survivors import spec_again
 from emunode.terminal import first_of, plural
 from emunode.timed.cost_model import NANO
 from emunode.topologies.base import Topology, VertexTransitiveTopology

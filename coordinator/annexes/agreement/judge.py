@@ -20,9 +20,9 @@ from coordinator.annexes.agreement.decisions import LinkNews, Reported, part_aft
 from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.rows import IS_NEWS, IS_REPORT
 from coordinator.history.timetable import Timetable
+from emunode.annexes.agreement.survivors import RunEnd
 from emunode.model import ALL_RANKS, CONTROL_TREE, Agreement, Rank
 from emunode.protocols.base import ControlKind
-from emunode.protocols.survivors import RunEnd
 from emunode.timed.cost_model import NANO
 
 LISTED: Final = 100

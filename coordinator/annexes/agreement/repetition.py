@@ -9,8 +9,8 @@ from coordinator.annexes.agreement.judge import Verdicts, judge_agreement, recor
 from coordinator.features.base import Evidence, Findings, Metric, Repetition, ResolvedRun
 from coordinator.features.journals.rows import IS_REPETITION
 from coordinator.scenario.model import OnFailure
+from emunode.annexes.agreement.survivors import TREES, NetworkPart, RunEnd
 from emunode.model import AGAIN_TREE, ALL_RANKS, Agreement, FaultKnowledge
-from emunode.protocols.survivors import TREES, NetworkPart, RunEnd
 
 
 def judge(run: ResolvedRun, settings: Agreement, evidence: Evidence) -> Findings:

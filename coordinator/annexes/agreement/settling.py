@@ -2,7 +2,7 @@
 
 from coordinator.features.base import ResolvedRun
 from coordinator.features.liveness import Bound
-from emunode.protocols.survivors import largest_part
+from emunode.annexes.agreement.survivors import largest_part
 
 
 def time_of_agreement(run: ResolvedRun) -> Bound | None:

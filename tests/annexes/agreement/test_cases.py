@@ -15,12 +15,12 @@ from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario
+from emunode.annexes.agreement.survivors import RunEnd
 from emunode.engine.memory import MemoryEngine
 from emunode.faults.kinds import Crash
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome, Rank, Step
 from emunode.play import play
 from emunode.protocols.base import ControlKind
-from emunode.protocols.survivors import RunEnd
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.helpers.feature_support import SHRINK, Values

@@ -11,10 +11,10 @@ from coordinator.execution.sinks import MemorySink
 from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict, claims_of
 from coordinator.results.conclude import judge_run
+from emunode.annexes.agreement.layer import REOPENS, AgreementLayer, Decision, News
+from emunode.annexes.agreement.survivors import RunEnd
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome, Step
-from emunode.protocols.agreement import REOPENS, AgreementLayer, Decision, News
 from emunode.protocols.base import ControlKind
-from emunode.protocols.survivors import RunEnd
 from tests.helpers.feature_support import AGREE, CUBE, SHRINK
 from tests.helpers.mutation_support import verdict_on
 from tests.helpers.scenarios import Case

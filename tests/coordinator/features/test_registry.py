@@ -183,8 +183,8 @@ READS = {
     "emunode/algorithms/base.py": 2,
     "emunode/algorithms/folding.py": 1,
     "emunode/algorithms/registry.py": 1,
+    "emunode/engine/protocol_node.py": 1,
     "emunode/engine/rank_set.py": 2,
-    "emunode/engine/survivor_node.py": 2,
     "emunode/timed/memory_engine.py": 5,
     "emunode/timed/through_protocol.py": 1,
 }

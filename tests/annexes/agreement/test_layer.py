@@ -1,7 +1,7 @@
 """Agreement by flooding: how long news travel while nodes crash, by exact enumeration, and the layer by itself."""
 
+from emunode.annexes.agreement.layer import REOPENS, AgreementLayer, News
 from emunode.model import CONTROL_TREE, Agreement, Port
-from emunode.protocols.agreement import REOPENS, AgreementLayer, News
 from emunode.protocols.base import ControlKind, control_segment
 from emunode.topologies.registry import parse_topology
 

@@ -10,6 +10,8 @@ last as long as its longest packet: one step in lock-step.
 from collections.abc import Sequence
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.annexes.agreement.layer import AgreementLayer, Decision
+from emunode.annexes.agreement.survivors import TREES, NetworkPart, RunEnd, largest_part
 from emunode.engine.node import Node, port_of
 from emunode.engine.protocol_node import ProtocolNode
 from emunode.engine.step_times import LOCK_STEP_TIMES, StepTimes
@@ -27,9 +29,7 @@ from emunode.model import (
     Segment,
     Step,
 )
-from emunode.protocols.agreement import AgreementLayer, Decision
 from emunode.protocols.base import ControlKind, PortSegment, Protocol, control_segment
-from emunode.protocols.survivors import TREES, NetworkPart, RunEnd, largest_part
 from emunode.topologies.base import Topology
 
 
@@ -146,10 +146,10 @@ class SurvivorNode(ProtocolNode):
             self._repetition = None
 
 
-def make_node(
+def make_agreeing_node(
     rank: Rank, algorithm: Algorithm, rule: Rule, protocol: Protocol, now: int, times: StepTimes = LOCK_STEP_TIMES
 ) -> ProtocolNode:
-    """Return the node of a rank with a protocol that begins at `now`."""
+    """Return the node of a rank that takes part in an agreement."""
     # An agreement that shrinks the network starts further runs at a rank: that takes a node that can hold two of them.
     if isinstance(protocol, AgreementLayer) and protocol.shrinks:
         return SurvivorNode(rank, algorithm, rule, protocol, now, times)
