@@ -102,7 +102,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator": {"coordinator.api"},
     "coordinator.cli": {"coordinator"},
     "coordinator.__main__": {"coordinator.cli"},
-    "coordinator.annexes.agreement": {"coordinator.features", "emunode.annexes.agreement"},
+    "coordinator.annexes.agreement": {"coordinator.annexes.invariants", "emunode.annexes.agreement"},
     "coordinator.annexes.clusters": {"coordinator.cli"},
     "coordinator.annexes.exports": {"coordinator.cli"},
     "coordinator.annexes.grading": {"coordinator.cli", "emunode.testing"},

@@ -30,8 +30,6 @@ from emunode.topologies.table import TableTopology
 if TYPE_CHECKING:
     import networkx
 
-    from coordinator.theory.invariants.base import InvariantResult
-
 LARGEST_DRAWN = 1_050
 """The largest network that a notebook draws unasked; `coordinator graph --picture` draws larger ones."""
 
@@ -117,8 +115,8 @@ class BaseNetwork:
         digest = self.topology.sha256 if isinstance(self.topology, TableTopology) else ""
         return self.name, digest, tuple(self.plugins)
 
-    def figures(self, *names: str, work: float | None = None) -> "list[InvariantResult]":
-        """Return figures of fault tolerance by name, each with its closed form.
+    def figures(self, *names: str, work: float | None = None) -> list[Any]:
+        """Return figures of fault tolerance by name, each an `InvariantResult` with its closed form.
 
         A name is such as `"extra_connectivity:4"`. Without names, all are returned. `work` limits each figure, in units
         of about a microsecond. The default is the limit of `coordinator graph`. A figure that is not computed says

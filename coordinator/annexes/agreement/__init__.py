@@ -6,6 +6,7 @@ from coordinator.annexes import Annex
 def register() -> Annex:
     """Return what this annex adds to the core."""
     return Annex(
+        needs=("invariants",),
         options={"AgreementOptions": "coordinator.annexes.agreement.options"},
         features={"agreement": "coordinator.annexes.agreement.feature:AgreementFeature"},
         calls={

@@ -204,7 +204,7 @@ def news_steps(topology: Topology) -> Step:
     number is the longest of as many disjoint paths to every node as the connectivity, since one of the paths is whole;
     if these are unknown, a path through all nodes.
     """
-    from coordinator.theory.invariants import base, fault_diameter  # noqa: PLC0415  # numpy starts threads
+    from coordinator.annexes.invariants import base, fault_diameter  # noqa: PLC0415  # numpy starts threads
 
     invariant = fault_diameter.FaultDiameter()
     # Known values first: a search takes seconds to minutes, and every plan asks.

@@ -9,6 +9,7 @@ from typing import Annotated, Unpack
 
 from cyclopts import Parameter
 
+from coordinator.annexes.invariants.base import LONG_WORK, QUICK_WORK, InvariantResult, InvariantValue
 from coordinator.annexes.invariants.evaluate import evaluate
 from coordinator.annexes.invariants.graph_properties import GraphProperties, Known, NotComputed
 from coordinator.annexes.invariants.registry import INVARIANTS
@@ -20,7 +21,6 @@ from coordinator.reports.pictures import Picture
 from coordinator.scenario.declared_network import Reading
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
-from coordinator.theory.invariants.base import LONG_WORK, QUICK_WORK, InvariantResult, InvariantValue
 from emunode.errors import ScenarioError
 from emunode.terminal import print_json, say
 from emunode.topologies.base import Topology

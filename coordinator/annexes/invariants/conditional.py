@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb, factorial
 from typing import ClassVar
 
-from coordinator.annexes.invariants.separations import Separations, separations
-from coordinator.theory.connectivity import node_disjoint_paths
-from coordinator.theory.invariants.base import (
+from coordinator.annexes.invariants.base import (
     Budget,
     ClosedForm,
     Invariant,
@@ -16,7 +14,9 @@ from coordinator.theory.invariants.base import (
     NotKnownError,
     OverBudgetError,
 )
-from coordinator.theory.invariants.fault_diameter import kappa
+from coordinator.annexes.invariants.fault_diameter import kappa
+from coordinator.annexes.invariants.graph_connectivity import node_disjoint_paths
+from coordinator.annexes.invariants.separations import Separations, separations
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube

@@ -1,9 +1,9 @@
 """Connectivity, and how many sets of nodes attain it."""
 
+from coordinator.annexes.invariants.base import Budget, ClosedForm, Invariant, InvariantNetwork, InvariantValue
+from coordinator.annexes.invariants.fault_diameter import kappa, pay_for_flow
+from coordinator.annexes.invariants.graph_connectivity import edge_connectivity
 from coordinator.annexes.invariants.separations import disconnecting
-from coordinator.theory.connectivity import edge_connectivity
-from coordinator.theory.invariants.base import Budget, ClosedForm, Invariant, InvariantNetwork, InvariantValue
-from coordinator.theory.invariants.fault_diameter import kappa, pay_for_flow
 from emunode.topologies.base import Topology, VertexTransitiveTopology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph

@@ -7,8 +7,7 @@ sets of at most t nodes are distinguished.
 from math import ceil
 from typing import ClassVar, Final
 
-from coordinator.annexes.invariants.conditional import neighbourhood, set_bits
-from coordinator.theory.invariants.base import (
+from coordinator.annexes.invariants.base import (
     Budget,
     ClosedForm,
     Invariant,
@@ -16,6 +15,7 @@ from coordinator.theory.invariants.base import (
     InvariantValue,
     OverBudgetError,
 )
+from coordinator.annexes.invariants.conditional import neighbourhood, set_bits
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from coordinator.annexes.invariants.registry import INVARIANTS
-from coordinator.annexes.invariants.survival import Survival
-from coordinator.theory.invariants.base import (
+from coordinator.annexes.invariants.base import (
     LARGEST_NETWORK,
     LONG_WORK,
     QUICK_WORK,
@@ -15,6 +13,8 @@ from coordinator.theory.invariants.base import (
     InvariantResult,
     NotKnownError,
 )
+from coordinator.annexes.invariants.registry import INVARIANTS
+from coordinator.annexes.invariants.survival import Survival
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 

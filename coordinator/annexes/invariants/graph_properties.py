@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.theory.connectivity import (
+from coordinator.annexes.invariants.graph_connectivity import (
     Expired,
     OutOfTimeError,
     check_time,

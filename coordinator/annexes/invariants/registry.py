@@ -1,5 +1,6 @@
 """The invariants in the order of display. To add one, write an `Invariant` and list an instance here."""
 
+from coordinator.annexes.invariants.base import Invariant
 from coordinator.annexes.invariants.conditional import (
     LARGEST_COMPONENT,
     MOST_COMPONENTS,
@@ -9,11 +10,10 @@ from coordinator.annexes.invariants.conditional import (
 )
 from coordinator.annexes.invariants.connectivity import EdgeConnectivity, SmallestCuts, VertexConnectivity
 from coordinator.annexes.invariants.diagnosability import ConditionalDiagnosability, Diagnosability
+from coordinator.annexes.invariants.fault_diameter import FaultDiameter
 from coordinator.annexes.invariants.structure import StructureConnectivity
 from coordinator.annexes.invariants.survival import AllTerminalReliability, NodeResidual, TwoTerminalReliability
 from coordinator.annexes.invariants.wide_diameter import WideDiameter
-from coordinator.theory.invariants.base import Invariant
-from coordinator.theory.invariants.fault_diameter import FaultDiameter
 
 INVARIANTS: dict[str, Invariant] = {
     invariant.name: invariant

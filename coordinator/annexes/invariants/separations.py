@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coordinator.theory.dependence.bit_rows import packed
-from coordinator.theory.invariants.base import Budget, InvariantNetwork
-from coordinator.theory.invariants.node_sets import (
+from coordinator.annexes.invariants.base import Budget, InvariantNetwork
+from coordinator.annexes.invariants.node_sets import (
     MOST_SETS,
     NodeFlags,
     SetBlock,
@@ -19,6 +18,7 @@ from coordinator.theory.invariants.node_sets import (
     sizes,
     unpack,
 )
+from coordinator.theory.dependence.bit_rows import packed
 
 
 @dataclass

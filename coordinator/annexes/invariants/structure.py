@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from coordinator.annexes.invariants.conditional import neighbourhood
-from coordinator.theory.invariants.base import (
+from coordinator.annexes.invariants.base import (
     Budget,
     ClosedForm,
     Invariant,
@@ -14,6 +13,7 @@ from coordinator.theory.invariants.base import (
     InvariantValue,
     OverBudgetError,
 )
+from coordinator.annexes.invariants.conditional import neighbourhood
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube

@@ -12,9 +12,9 @@ from itertools import accumulate
 from math import comb
 from typing import ClassVar, Final
 
+from coordinator.annexes.invariants.base import Budget, Invariant, InvariantNetwork, InvariantValue, NotKnownError
+from coordinator.annexes.invariants.graph_connectivity import breadth_first_order
 from coordinator.annexes.invariants.separations import disconnecting, search_work
-from coordinator.theory.connectivity import breadth_first_order
-from coordinator.theory.invariants.base import Budget, Invariant, InvariantNetwork, InvariantValue, NotKnownError
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology

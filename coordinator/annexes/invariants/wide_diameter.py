@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coordinator.theory.invariants.base import (
+from coordinator.annexes.invariants.base import (
     Budget,
     ClosedForm,
     Invariant,
@@ -10,7 +10,7 @@ from coordinator.theory.invariants.base import (
     InvariantValue,
     OverBudgetError,
 )
-from coordinator.theory.invariants.fault_diameter import kappa, partial
+from coordinator.annexes.invariants.fault_diameter import kappa, partial
 from emunode.model import Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph

@@ -6,9 +6,9 @@ from typing import Any
 import networkx
 import pytest
 
+from coordinator.annexes.invariants.graph_connectivity import OutOfTimeError, edge_connectivity, vertex_connectivity
 from coordinator.annexes.invariants.graph_properties import NAMES, GraphProperties, NotComputed, distance_table, girth
 from coordinator.scenario.network_files import from_networkx
-from coordinator.theory.connectivity import OutOfTimeError, edge_connectivity, vertex_connectivity
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology

@@ -14,15 +14,7 @@ from _pytest.mark import ParameterSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.annexes.invariants.conditional import _apart
-from coordinator.annexes.invariants.diagnosability import PairSearch
-from coordinator.annexes.invariants.evaluate import evaluate
-from coordinator.annexes.invariants.registry import INVARIANTS
-from coordinator.annexes.invariants.separations import disconnecting, separations
-from coordinator.annexes.invariants.survival import _bell_number, reliability
-from coordinator.annexes.invariants.wide_diameter import DisjointPaths
-from coordinator.scenario.network_files import from_networkx
-from coordinator.theory.invariants.base import (
+from coordinator.annexes.invariants.base import (
     QUICK_WORK,
     Budget,
     InvariantNetwork,
@@ -30,7 +22,15 @@ from coordinator.theory.invariants.base import (
     InvariantValue,
     OverBudgetError,
 )
-from coordinator.theory.invariants.node_sets import BLOCK, blocks, set_count, sizes, unpack
+from coordinator.annexes.invariants.conditional import _apart
+from coordinator.annexes.invariants.diagnosability import PairSearch
+from coordinator.annexes.invariants.evaluate import evaluate
+from coordinator.annexes.invariants.node_sets import BLOCK, blocks, set_count, sizes, unpack
+from coordinator.annexes.invariants.registry import INVARIANTS
+from coordinator.annexes.invariants.separations import disconnecting, separations
+from coordinator.annexes.invariants.survival import _bell_number, reliability
+from coordinator.annexes.invariants.wide_diameter import DisjointPaths
+from coordinator.scenario.network_files import from_networkx
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from tests.helpers.support import examples, golden_rows

@@ -1,7 +1,6 @@
 """The largest diameter under faults, which agreement on failures waits for."""
 
-from coordinator.theory.connectivity import vertex_connectivity
-from coordinator.theory.invariants.base import (
+from coordinator.annexes.invariants.base import (
     Budget,
     ClosedForm,
     Invariant,
@@ -10,7 +9,8 @@ from coordinator.theory.invariants.base import (
     NotKnownError,
     OverBudgetError,
 )
-from coordinator.theory.invariants.node_sets import MOST_SETS, advance, blocks, set_count
+from coordinator.annexes.invariants.graph_connectivity import vertex_connectivity
+from coordinator.annexes.invariants.node_sets import MOST_SETS, advance, blocks, set_count
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 

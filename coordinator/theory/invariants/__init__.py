@@ -1,1 +1,0 @@
-"""Invariants that the literature compares fault-tolerant networks by, with their closed forms. `registry` lists them."""
