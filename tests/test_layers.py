@@ -120,7 +120,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.annexes.proofs": {"coordinator.cli"},
     "coordinator.annexes.reliable": {"coordinator.theory.batch", "emunode.annexes.reliable"},
     "coordinator.annexes.repair": {"coordinator.features", "emunode.annexes.repair"},
-    "coordinator.annexes.schedules": {"coordinator.cli", "emunode.annexes.schedules"},
+    "coordinator.annexes.schedules": {"coordinator.annexes.exports", "emunode.annexes.schedules"},
     "coordinator.annexes.trees": {"coordinator.cli", "coordinator.annexes.grading", "emunode.annexes.trees"},
     "emunode.annexes.agreement": {"emunode.engine"},
     "emunode.annexes.numbers": {"emunode.engine"},

@@ -38,13 +38,7 @@ ONLY_TESTS_USE: Final = frozenset(
         "THREE_PHASES_BY_DIMENSION",
         "additions_at",
         "allowed_numbers",
-        "batch_of",
-        "both_ways",
         "edge_colouring",
-        "improved_broadcast",
-        "partition_problem",
-        "phase_loads",
-        "spt_children",
     }
 )
 """Public names that only tests use: parts of papers that are tested by themselves, and functions that tests begin with."""

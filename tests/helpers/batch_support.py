@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
+import numpy as np
+
 from coordinator.campaigns.trial_runner import TrialResult, judge_trial
 from coordinator.execution.drive import ExecutionResult
 from coordinator.history.journal import sorted_records
@@ -14,7 +16,7 @@ from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.theory.batch.engine import BatchEngine, batch_engine_of
 from coordinator.theory.batch.exactness import why_inexact
-from coordinator.theory.batch.fault_batch import batch_of
+from coordinator.theory.batch.fault_batch import Arcs, Episode, FaultBatch, effects_of
 from coordinator.theory.dependence.size import InexactError
 from emunode.algorithms.base import renew
 from emunode.engine.memory import MemoryEngine
@@ -116,3 +118,19 @@ def compare(given: Plan, chance: Random, trials: int, kinds: Sequence[str] = KIN
             seeds[at],
         )
     assert by_step == found.latencies.by_step
+
+
+def batch_of(arcs: Arcs, sets: Sequence[Sequence[Fault]], seeds: Sequence[int] | None = None) -> FaultBatch:
+    """Return a batch of given sets of faults, one per trial; each set is in the order of its faults' effects."""
+    batch = FaultBatch(arcs, len(sets), seeds)
+    struck: dict[Episode, tuple[list[int], list[int]]] = {}
+    for trial, faults in enumerate(sets):
+        for episode, place in effects_of(faults, arcs):
+            places, trials = struck.setdefault(episode, ([], []))
+            # Collected first and marked at once: numpy takes a whole list as fast as one place.
+            places.append(place)
+            trials.append(trial)
+    for episode, (places, trials) in struck.items():
+        strike = batch.strike_arcs if episode.on_links else batch.strike_nodes
+        strike(episode, np.array(places), np.array(trials))
+    return batch

@@ -20,6 +20,7 @@ from coordinator.annexes.proofs.certify import (
     RandomSample,
     rounds,
 )
+from coordinator.annexes.proofs.orbits import Orbits
 from coordinator.campaigns.engines import disagreement, figures_of, sample_size
 from coordinator.campaigns.runner import SETTLING_SECONDS, check_workers
 from coordinator.campaigns.shrink import failed
@@ -31,7 +32,6 @@ from coordinator.theory.batch.engine import batch_engine_of
 from coordinator.theory.batch.point import PointEngine, why_messages
 from coordinator.theory.dependence.bit_rows import Indices
 from coordinator.theory.dependence.size import InexactError
-from coordinator.theory.symmetry import Orbits
 from emunode.errors import RunError
 
 

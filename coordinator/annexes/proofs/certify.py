@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import ClassVar, Generic, Protocol, TextIO, TypeVar
 
 from coordinator.annexes.proofs.certificate import Certificate, Counterexample, Level
+from coordinator.annexes.proofs.orbits import Orbit, Orbits
 from coordinator.annexes.proofs.subject import require_lock_step
 from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import failed, in_memory, smallest_failure
@@ -24,7 +25,7 @@ from coordinator.planning.feasibility import require_possible
 from coordinator.results.claims import Verdict
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import Scenario
-from coordinator.theory.symmetry import Orbit, Orbits, Symmetry, identity, symmetries
+from coordinator.theory.symmetry import Symmetry, identity, symmetries
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import why_random
 

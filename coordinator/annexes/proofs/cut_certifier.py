@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from coordinator.annexes.proofs.certificate import Certificate, Level
 from coordinator.annexes.proofs.certify import CertificateEngine, FailingTrial, level_of
+from coordinator.annexes.proofs.orbits import count_sets
 from coordinator.campaigns.runner import check_workers
 from coordinator.campaigns.trial_runner import Trial
 from coordinator.planning.worst_faults import why_paths_vary
@@ -19,7 +20,7 @@ from coordinator.theory.dependence.message_paths import paths_of
 from coordinator.theory.dependence.size import InexactError
 from coordinator.theory.least_faults import Strike, TooManyCasesError
 from coordinator.theory.survivors import MOST_WORK, survivors
-from coordinator.theory.symmetry import count_sets, symmetries
+from coordinator.theory.symmetry import symmetries
 from coordinator.theory.threats import Threats, given_damage, parts_of
 from coordinator.theory.tolerance import Tolerance
 from emunode.errors import RunError

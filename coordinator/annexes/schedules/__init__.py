@@ -6,6 +6,7 @@ from coordinator.annexes import Annex
 def register() -> Annex:
     """Return what this annex adds to the core."""
     return Annex(
+        needs=("exports",),
         commands={
             "export goal": (
                 "coordinator.annexes.exports.command:GoalExport",

@@ -9,8 +9,7 @@ from typing import Final
 from zlib import MAX_WBITS, decompressobj
 from zlib import error as ZlibError  # noqa: N812  # it is an exception
 
-from coordinator.annexes.schedules.base import MOST_BYTES, MOST_OPERATIONS, MOST_RANKS, RefusedScheduleError
-from coordinator.history.stored.protobuf import (
+from coordinator.annexes.exports.protobuf import (
     Field,
     WireError,
     fields,
@@ -20,6 +19,7 @@ from coordinator.history.stored.protobuf import (
     unzigzag,
     whole_numbers,
 )
+from coordinator.annexes.schedules.base import MOST_BYTES, MOST_OPERATIONS, MOST_RANKS, RefusedScheduleError
 from coordinator.history.stored.reading import read_bytes
 from emunode.model import Rank
 

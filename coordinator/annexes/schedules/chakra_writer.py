@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from coordinator.annexes.exports.protobuf import part, varint
 from coordinator.annexes.schedules.chakra_cells import CELLS, NODES_OF
 from coordinator.annexes.schedules.chakra_traces import COMP, RECEIVE, SEND
 from coordinator.annexes.schedules.chunk_program import ChunkOperation, ChunkProgram, ThreadBlock
-from coordinator.history.stored.protobuf import part, varint
 from emunode.model import Rank
 
 VERSION: Final = "1.0.0"

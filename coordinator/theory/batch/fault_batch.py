@@ -149,22 +149,6 @@ def effects_of(faults: Sequence[Fault], arcs: Arcs) -> Iterator[tuple[Episode, i
         yield episode, arcs.number.get(place, -1) if isinstance(place, tuple) else place
 
 
-def batch_of(arcs: Arcs, sets: Sequence[Sequence[Fault]], seeds: Sequence[int] | None = None) -> FaultBatch:
-    """Return a batch of given sets of faults, one per trial; each set is in the order of its faults' effects."""
-    batch = FaultBatch(arcs, len(sets), seeds)
-    struck: dict[Episode, tuple[list[int], list[int]]] = {}
-    for trial, faults in enumerate(sets):
-        for episode, place in effects_of(faults, arcs):
-            places, trials = struck.setdefault(episode, ([], []))
-            # Collected first and marked at once: numpy takes a whole list as fast as one place.
-            places.append(place)
-            trials.append(trial)
-    for episode, (places, trials) in struck.items():
-        strike = batch.strike_arcs if episode.on_links else batch.strike_nodes
-        strike(episode, np.array(places), np.array(trials))
-    return batch
-
-
 # --- on the hops of a schedule -----------------------------------------------------------------------------------------
 
 

@@ -146,11 +146,6 @@ def phases(topology: Topology) -> Phases:
     return Phases(tuple(loads), tuple(remaining))
 
 
-def phase_loads(topology: Topology) -> list[Fraction]:
-    """Return the load of every phase of breadth-first broadcast, in blocks over the busiest link of the network."""
-    return list(phases(topology).loads)
-
-
 @lru_cache(maxsize=1 << 16)
 def least_load(classes: frozenset[tuple[int, int]]) -> Fraction:
     """Return the least load of the busiest port, for blocks as (mask, count).

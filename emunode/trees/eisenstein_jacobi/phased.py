@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from emunode.model import Port, Rank, Step
@@ -235,13 +234,6 @@ class PhasedTree(EisensteinJacobiTrees):
         for (_, _, port), count in self.load.items():
             total[port] += count
         return total
-
-    def both_ways(self) -> int:
-        """Return the number of (link, step) pairs with messages in both directions."""
-        # Ports k and k + 3 are the two directions of a link; equal entries next to each other are one link used both
-        # ways.
-        used = sorted((stage, step, port // 6, port % 3) for stage, step, port in self.load)
-        return self.network.order * sum(one == other for one, other in pairwise(used))
 
 
 class PrintedTree(PhasedTree):

@@ -15,7 +15,6 @@ x_1 = 1. "Scanning right of k" means positions k+1, .., n, 2, .., k-1.
 """
 
 from collections.abc import Iterator
-from itertools import takewhile
 
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
@@ -39,27 +38,6 @@ class ShortestPathGraph:
     def own(self, rank: Rank) -> Port:
         """Return the port towards the parent in SPT, for x_1 != 1."""
         return own_type(self.star.permutation(rank)) - 2
-
-    def spt_children(self, rank: Rank) -> tuple[Port, ...]:
-        """Return the ports to the children in SPT, by ascending port; at the root, all ports.
-
-        They are every fixed point; and the position j of the symbol k, if x_1 is neither k nor j and all positions
-        between k and j, scanning right, are fixed.
-        """
-        symbols = self.star.permutation(rank)
-        if not rank:
-            return tuple(range(self.star.degree))
-        k = symbols.index(1) + 1
-        # A fixed point j: the neighbour over j begins with j, and a first symbol other than k goes home first.
-        types = [position for position in range(2, len(symbols) + 1) if symbols[position - 1] == position]
-        home_of_k = symbols.index(k) + 1
-        if symbols[0] not in (k, home_of_k):
-            # The neighbour over j has symbol k in front, so its own link is the first misplaced position right of k:
-            # that must be j.
-            between = takewhile(lambda position: position != home_of_k, scan_right(len(symbols), k))
-            if all(symbols[position - 1] == position for position in between):
-                types.append(home_of_k)
-        return tuple(sorted(t - 2 for t in types))
 
     def route(self, rank: Rank, subtree: Port) -> tuple[Port, ...]:
         """Return the ports from the root to `rank` in the subtree of the root's port `subtree`.

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 import coordinator
+from coordinator.annexes.proofs import orbits
 from coordinator.annexes.proofs.batch_certifier import BitRowEngine
 from coordinator.annexes.proofs.certificate import Certificate
 from coordinator.annexes.proofs.certify import Certifier, MessageEngine, exhaustive_fault_sets
 from coordinator.campaigns.trial_runner import TrialResult
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
-from coordinator.theory import symmetry
 from coordinator.theory.dependence.size import InexactError
 from emunode.errors import RunError, ScenarioError
 from tests.helpers.command_line import Call, fields
@@ -56,7 +56,7 @@ def test_both_engines_make_the_same_certificate(scenario: str, faults: str, verd
 
 def test_blocks_of_sets_do_not_change_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = make_scenario(fields("star:4 broadcast edt redundancy=3 driver=memory"))
-    monkeypatch.setattr(symmetry, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(orbits, "ROWS_AT_ONCE", 7)
     messages, exact = both(scenario, "nodes<=2")
     assert [level.record() for level in messages.counts] == [level.record() for level in exact.counts]
 

@@ -9,10 +9,10 @@ from shutil import copy
 
 import pytest
 
+from coordinator.annexes.exports.protobuf import WireError, fields, read_varint, signed, unzigzag, whole_numbers
 from coordinator.annexes.schedules import chakra_traces
 from coordinator.annexes.schedules.base import FileVerdict
 from coordinator.annexes.schedules.folder import judge_file, schedule_paths
-from coordinator.history.stored.protobuf import WireError, fields, read_varint, signed, unzigzag, whole_numbers
 from emunode.topologies.registry import parse_topology
 from tests.helpers.support import GOLDEN, golden_rows
 

@@ -14,16 +14,15 @@ from emunode.trees.any_network.arborescences import arborescences, edge_connecti
 from emunode.trees.any_network.checks import (
     Parents,
     arc_disjoint_problem,
-    crossing_links,
     depths,
     edge_disjoint_problem,
     independence_problem,
-    partition_problem,
     tree_problem,
 )
 from emunode.trees.any_network.edge_disjoint import edge_disjoint_trees
 from emunode.trees.any_network.independent import CutNode, independent_trees, three_trees, two_trees
 from emunode.trees.any_network.parents import adjacency_of
+from tests.emunode.trees.partitions import crossing_links, partition_problem
 from tests.helpers.any_network_support import connected_graphs, golden_json, golden_network, network_of_graph
 from tests.helpers.support import examples, golden_rows
 

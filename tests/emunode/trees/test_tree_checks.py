@@ -7,13 +7,12 @@ from emunode.trees.any_network.checks import (
     NO_PARENT,
     arc_disjoint_problem,
     complete_independence_problem,
-    crossing_links,
     depths,
     edge_disjoint_problem,
     independence_problem,
-    partition_problem,
     tree_problem,
 )
+from tests.emunode.trees.partitions import crossing_links, partition_problem
 from tests.helpers.any_network_support import golden_json, golden_network, rooted
 from tests.helpers.support import golden_rows
 

@@ -9,8 +9,8 @@ same name, so that no packet is cut.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from coordinator.annexes.exports.protobuf import part, whole
 from coordinator.annexes.exports.traces.events import PacketSpan, TraceEvents, TraceMark
-from coordinator.history.stored.protobuf import part, whole
 from emunode.model import Port, Rank
 from emunode.timed.cost_model import NANO
 

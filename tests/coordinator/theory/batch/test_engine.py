@@ -11,14 +11,14 @@ from coordinator.scenario.fault_draws import FaultSites
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.theory.batch.engine import BatchEngine, batch_engine_of
 from coordinator.theory.batch.exactness import why_inexact
-from coordinator.theory.batch.fault_batch import Episode, FaultBatch, batch_of
+from coordinator.theory.batch.fault_batch import Episode, FaultBatch
 from coordinator.theory.dependence.bit_rows import unpacked
 from emunode.faults.byzantine import Byzantine
 from emunode.faults.effects import Alters, Interval, Stops
 from emunode.faults.kinds import FOREVER, Crash, Delay, Down
 from tests.coordinator.theory.test_reliability import golden
 from tests.coordinator.theory.test_votes import TABLE
-from tests.helpers.batch_support import compare, run
+from tests.helpers.batch_support import batch_of, compare, run
 from tests.helpers.scenarios import Case
 
 ALWAYS = Interval(1, FOREVER + 1)

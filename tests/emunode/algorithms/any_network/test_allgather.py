@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emunode.algorithms.any_network import last_hops
-from emunode.algorithms.any_network.last_hops import least_load, phase_loads, phases, ports_of, share_out
+from emunode.algorithms.any_network.last_hops import least_load, phases, ports_of, share_out
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.conformance import check_claims, execute, measure
 from emunode.algorithms.registry import find_algorithm, make_algorithm
@@ -60,8 +60,9 @@ def test_steps_and_bound(row: dict[str, str]) -> None:
 def test_all_families_that_the_papers_study_meet_both_bounds() -> None:
     for name in ("star:6", "hypercube:9", "ej:3+4", "ej:1+2^3", "gaussian:4+5", "torus:5x5x5"):
         topology = parse_topology(name)
-        assert len(phase_loads(topology)) == topology.diameter
-        assert sum(phase_loads(topology)) == Fraction(topology.order - 1, topology.degree)
+        loads = phases(topology).loads
+        assert len(loads) == topology.diameter
+        assert sum(loads) == Fraction(topology.order - 1, topology.degree)
 
 
 def enumerated(classes: Mapping[int, Sequence[int]]) -> int:
