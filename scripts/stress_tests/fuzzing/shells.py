@@ -142,7 +142,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
         one = session.Session(CONTROL, SECRET, SimpleNamespace(start_soon=lambda *_: None))  # type: ignore[arg-type]
         try:
             one._on_other_frame(CONTROL, good)
-            _, links, engine, _ = one._require_ranks()
+            _, links, engine, _ = one._require_parts()
             links.nonce = NONCE
             engine._tasks = dict.fromkeys(links.ranks)  # type: ignore[arg-type]
             if source.flag():
@@ -154,7 +154,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
             one._streams.close_poller()
 
     def receive(source: Source, one: session.Session) -> None:
-        _, links, engine, _ = one._require_ranks()
+        _, links, engine, _ = one._require_parts()
         kind = source.number(0, 5)
         fd = CONTROL
         try:
