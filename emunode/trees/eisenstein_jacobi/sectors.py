@@ -32,6 +32,7 @@ class SectorTree(EisensteinJacobiTrees):
     position replaces the counters and is correct for every alpha, because canonical labels are closed under geodesic
     predecessors.
 
+    >>> from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
     >>> tree = SectorTree(EisensteinJacobi.parse("2+3"))
     >>> [tree.topology.label(rank) for rank in tree.path(18, 0)]
     ['0,0', '-1,0']
