@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import coordinator as tb
 from tests.annexes.mpi.support import played_library
 
@@ -22,3 +24,8 @@ def test_a_judgement_has_calls_pairs_and_runs(tmp_path: Path) -> None:
         "allreduce-ring-3-1000-r0-s0",
     ]
     assert "2 calls of Played MPI 1: holds" in repr(found)
+
+
+def test_impossible_values_are_refused() -> None:
+    with pytest.raises(tb.ScenarioError, match="invalid ranks 1"):
+        tb.judge("allreduce", ranks=[1])

@@ -80,6 +80,14 @@ def test_double_to_bfloat16_does_not_round_twice() -> None:
     assert BFLOAT16.exact(BFLOAT16.rounded(np.array([1 + 2**-8 + 2**-40, 1 + 2**-8]))).tolist() == [1.0078125, 1.0]
 
 
+def test_bfloat16_adds_as_ml_dtypes() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    left, right = random_numbers(BFLOAT16, 5, 50_000), random_numbers(BFLOAT16, 6, 50_000)
+    count = min(len(left), len(right))
+    theirs = left[:count].view(ml_dtypes.bfloat16) + right[:count].view(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(BFLOAT16.add(left[:count], right[:count]), theirs.view("<u2"))
+
+
 def test_results_have_the_recorded_bits() -> None:
     assert len(ROWS) == 180
     for row in ROWS:

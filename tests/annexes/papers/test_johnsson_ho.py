@@ -26,8 +26,11 @@ from coordinator.annexes.papers.johnsson_ho import (
 )
 from coordinator.annexes.papers.johnsson_ho.common import (
     ALL,
+    BESIDE,
     COLLECTIVE_BOUNDS,
+    EITHER,
     ONE,
+    PORTS,
     CubeCase,
     PrintedTime,
     cost_rows,
@@ -362,6 +365,11 @@ def test_all_figures_without_measured_values_are_drawn(run_cache: RunCache) -> N
     weights = figures[4].svg
     assert weights.count(">1/1<") == 3
     assert weights.count(">1/3<") + weights.count(">2/3<") == 9
+
+
+def test_the_paper_names_the_port_models() -> None:
+    variants = {BESIDE: "send beside receive", EITHER: "send or receive"}
+    assert {ONE: "one-port", ALL: "n-port"} | variants == PORTS
 
 
 # --- lemmas, theorems and the rules of section 8 -------------------------------------------------------------------------

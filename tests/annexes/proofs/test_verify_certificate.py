@@ -48,6 +48,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Data:
 @pytest.mark.parametrize(("line", "faults"), [
     ("star:4 broadcast edt x=3", "nodes<=3"), ("star:4 broadcast edt x=3 fault=crash:2134@2", "any<=2"),
     ("star:4 broadcast edt x=2 messages=2", "links<=1@2-3 nodes<=1@3"),
+    ("hypercube:3 broadcast nesbt x=3 fault=byzantine:111", "byzantine<=2"),
     ("hypercube:3 broadcast nesbt x=3", "equivocate=1;silent=1"), ("ej:1+2 broadcast independent-trees x=6", "nodes<=4"),
     ("petersen:5,2 broadcast edge-disjoint-trees", "nodes<=1"), ("star:3 alltoall edt", "nodes<=1"),
 ])  # fmt: skip
@@ -69,7 +70,8 @@ def test_certificates_by_runs_verify(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("line", "faults"), [
     ("star:4 broadcast edt x=3 fault=crash:2134@1", "nodes<=1"), ("star:4 broadcast edt x=3 fault=crash:2134@1", ""),
     ("hypercube:3 broadcast nesbt x=3 fault_knowledge=all", "nodes<=1"),
-    ("hypercube:3 broadcast nesbt x=3", "loss<=1:0.5"),
+    ("hypercube:3 broadcast nesbt x=3", "loss<=1:0.5"), ("hypercube:3 reduce sbt", "links<=1"),
+    ("hypercube:3 broadcast sbt reliable=true", "links<=1@2-3"), ("hypercube:3 broadcast flood", "links<=1"),
 ])  # fmt: skip
 def test_certificates_by_runs_verify_where_paths_decide_nothing(tmp_path: Path, line: str, faults: str) -> None:
     found = verify_certificate(made(tmp_path, line, *faults.split(), runs=True))

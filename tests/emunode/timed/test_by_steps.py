@@ -35,14 +35,23 @@ EXAMPLES: list[tuple[str, dict[int, float | None]]] = [
     ("", {}),
     # Cut on its way: noticed at the end of its occupancy, 6 ms, and not when the link goes down.
     ("slow:011:5 down:011>001@4ms", {0b001: 6}),
+    ("slow:011:5 down:011>001@7ms", {0b001: 6}),
     # 011 never starts: it waits for 111 until 4 ms, and crashes at 3 ms, which 001 learns then.
     ("slow:111:4 crash:011@3ms", {0b011: None, 0b001: 3}),
-    # Missed in a hang that never ends.
+    ("slow:111:4 crash:011@0.5ms", {0b011: None}),
+    # A crash before the time of the packet delays no other one.
+    ("crash:011@0s", {0b011: None}),
+    ("crash:011@0s slow:101:3", {0b011: None, 0b001: 3}),
+    # Missed in a hang: 011 passes the step when it resumes, or never.
+    ("hang:011@0.5ms-5ms", {0b011: None, 0b001: 5}),
     ("hang:011@0.5ms", {0b011: None}),
+    ("hang:011@0.5ms-1ms", {}),
     # A loss alone changes no time, and neither does a recovery.
     ("drop:011>001:1", {}),
     ("down:011>001@1.5ms-1.6ms", {}),
     ("crash:011@0.5ms recover:011@1.2ms", {0b011: None}),
+    # A delay alone holds up those that wait for it.
+    ("slow:111:3", {0b011: 3, 0b001: 4}),
 ]
 
 

@@ -1,5 +1,6 @@
 """Faults under the timed clock in memory: examples worked out by hand, lock-step, and a simulation of trees of its own."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -189,6 +190,72 @@ def replayed(timetable: Timetable, algorithm: Algorithm) -> bytes:
 
 
 # --- a simulation of its own -----------------------------------------------------------------------------------------
+
+
+def simulated(segments: int, faults: Sequence[tuple[Any, ...]]) -> dict[tuple[int, int, int], tuple[int, int | None]]:
+    """Start and end of every packet (sender, receiver, segment) of a pipelined binomial tree; no end for lost ones.
+
+    Faults: ("crash", rank, T), ("down", sender, receiver, T, T'), ("slow", rank, factor, T, T').
+    """
+    silent = {rank: since for kind, rank, since, *_ in faults if kind == "crash"}
+    down = [fault[1:] for fault in faults if fault[0] == "down"]
+    slow = [fault[1:] for fault in faults if fault[0] == "slow"]
+    found: dict[tuple[int, int, int], tuple[int, int | None]] = {}
+    arrived: dict[int, dict[int, int]] = {0: dict.fromkeys(range(segments), 0)}
+    # A parent has a smaller number than its children.
+    for rank in range(8):
+        children = [rank | 1 << bit for bit in range(rank.bit_length(), 3)]
+        for child in children:
+            free = 0
+            for segment, here in sorted(arrived.get(rank, {}).items()):
+                start = max(free, here, (rank.bit_count() + segment) * MS)
+                if start >= silent.get(rank, ALWAYS):
+                    continue
+                factor = Fraction(1)
+                for where, times, since, until in slow:
+                    factor *= times if where == rank and since <= start < until else 1
+                free = end = start + int(MS * factor)
+                lost = end > min(silent.get(rank, ALWAYS), silent.get(child, ALWAYS)) or any(
+                    (one, other) == (rank, child) and start < until and since < end for one, other, since, until in down
+                )
+                found[rank, child, segment] = (start, None if lost else end)
+                if not lost:
+                    arrived.setdefault(child, {})[segment] = end
+    return found
+
+
+TIMES = st.integers(0, 60).map(lambda tenths: tenths * MS // 10)
+EDGES = [(rank, rank | 1 << bit) for rank in range(8) for bit in range(rank.bit_length(), 3)]
+
+
+@settings(max_examples=examples(60))
+@given(
+    st.dictionaries(st.integers(0, 7), TIMES, max_size=2),
+    st.lists(st.tuples(st.sampled_from(EDGES), TIMES, st.integers(1, 20)), max_size=3),
+    st.lists(st.tuples(st.integers(0, 6), st.sampled_from([2, 3]), TIMES, st.integers(1, 40)), max_size=2),
+)
+def test_a_tree_is_as_in_a_simulation_of_its_own(
+    crashes: dict[int, int],
+    downs: list[tuple[tuple[int, int], int, int]],
+    slows: list[tuple[int, int, int, int]],
+) -> None:
+    label = CUBE.label
+    faults: list[tuple[Any, ...]] = [("crash", rank, since) for rank, since in crashes.items()]
+    specs = [f"crash:{label(rank)}@{since}ns" for rank, since in crashes.items()]
+    for (one, other), since, tenths in downs:
+        until = since + tenths * MS // 10
+        faults.append(("down", one, other, since, until))
+        specs.append(f"down:{label(one)}>{label(other)}@{since}ns-{until}ns")
+    for rank, factor, since, tenths in slows:
+        until = since + tenths * MS // 10
+        faults.append(("slow", rank, factor, since, until))
+        specs.append(f"slow:{label(rank)}:{factor}@{since}ns-{until}ns")
+    timetable = predicted(made("hypercube:3", "broadcast", "sbt", segments=4), " ".join(specs))
+    ours = sorted(
+        (sender, receiver, start, end) for (sender, receiver, _), (start, end) in simulated(4, faults).items()
+    )
+    theirs = timetable.packets.select("sender", "receiver", "start", "end").rows()
+    assert sorted(theirs) == ours
 
 
 @pytest.mark.parametrize(("ports", "segments"), [("all-port", 1), ("all-port", 5), ("one-port", 1), ("one-port", 5)])

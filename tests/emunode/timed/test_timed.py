@@ -33,6 +33,13 @@ def test_no_packet_is_later_than_in_lockstep(case: str) -> None:
         assert timetable.packets["end"].max() == lockstep(timetable, costs)
 
 
+def test_packets_of_one_size_take_the_time_of_lockstep() -> None:
+    """P + n cycles of one packet each."""
+    case = "hypercube:5 broadcast nesbt port_model=exchange segments=20 message_bytes=20480"
+    timetable, _ = timetable_of(algorithm_of(case), costs := LinearCostModel(8e-3, 8e-7, 1024))
+    assert timetable.packets["end"].max() == 25 * costs.nanoseconds(1024)
+
+
 # --- what hosts tell -------------------------------------------------------------------------------------------------
 
 

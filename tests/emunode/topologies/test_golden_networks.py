@@ -109,6 +109,14 @@ def test_variants_of_the_hypercube_differ() -> None:
     assert not any(networkx.is_isomorphic(graphs[one], graphs[other]) for one, other in combinations(sorted(graphs), 2))
 
 
+def test_slim_fly_of_five_is_the_hoffman_singleton_graph() -> None:
+    assert networkx.is_isomorphic(to_networkx(parse_topology("slimfly:5")), networkx.hoffman_singleton_graph())
+
+
+def test_petersen_graph_is_that_of_networkx() -> None:
+    assert networkx.is_isomorphic(to_networkx(parse_topology("petersen:5,2")), networkx.petersen_graph())
+
+
 # Digests.
 
 

@@ -25,11 +25,28 @@ REPEATABLE = settings(derandomize=True, deadline=None, database=None)
 # The papers' examples.
 
 
+def test_translation_of_the_star_paper() -> None:
+    star = StarGraph(3)
+    assert star.label(star.absolute(star.rank("213"), star.rank("312"))) == "132"
+
+
+def test_distance_of_a_permutation_with_two_cycles() -> None:
+    star = StarGraph(6)
+    assert star.weight(star.rank("341526")) == 5  # (1 3)(2 4 5): c + s - 2
+
+
 @pytest.mark.parametrize(("one", "other"), [((3, 1), (0, -3)), ((4, 0), (-3, 3)), ((4, -1), (-3, 2))])
 def test_congruences_of_the_eisenstein_jacobi_paper(one: tuple[int, int], other: tuple[int, int]) -> None:
     """Example 2.1: 3 + rho = -3 rho, 4 = 3 rho^2 and 3 - rho^2 = -1 + 2 rho^2 modulo 3 + 4 rho."""
     network = EisensteinJacobi(3, 4)
     assert network.index(*one) == network.index(*other)
+
+
+def test_hypercube_is_that_of_networkx() -> None:
+    expected = networkx.hypercube_graph(5)
+    cube = Hypercube(5)
+    edges = {frozenset(tuple(map(int, cube.label(end))) for end in edge) for edge in to_networkx(cube).edges}
+    assert edges == {frozenset(edge) for edge in expected.edges}
 
 
 def test_the_smallest_hypercube_has_two_dimensions() -> None:
@@ -72,6 +89,13 @@ def test_the_largest_hypercube_has_an_address_for_every_node() -> None:
     assert Hypercube(LARGEST_N).order == 2**LARGEST_N <= MAX_ORDER
     with pytest.raises(ScenarioError, match=f"n is at most {LARGEST_N}"):
         Hypercube(LARGEST_N + 1)
+
+
+def test_star_distribution_is_golden() -> None:
+    rows = golden_rows("star", "distance_distribution")
+    for n in range(3, 8):
+        counts = tuple(int(row["nodes"]) for row in rows if row["n"] == str(n))
+        assert StarGraph(n).distance_distribution() == counts
 
 
 @pytest.mark.parametrize("n", range(3, 21))

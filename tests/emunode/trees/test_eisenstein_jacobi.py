@@ -169,6 +169,11 @@ def test_no_phase_uses_a_link_both_ways(plan: PhasePlan, a: int, b: int, n: int)
     assert all(tree.network.reverse_port(port) not in ports for ports in used for port in ports)
 
 
+def test_full_duplex_uses_every_link_both_ways() -> None:
+    """Facts of 3 + 4 rho: 333 link-steps, all 111 links in all three steps."""
+    assert both_ways(PhasedTree(EisensteinJacobi(3, 4), ONE_PHASE)) == 333
+
+
 @pytest.mark.parametrize(("a", "b", "n"), [(2, 3, 2), (1, 2, 3), (0, 4, 2), (3, 3, 1)])
 def test_one_phase_is_the_sector_tree(a: int, b: int, n: int) -> None:
     network = EisensteinJacobi(a, b, n)

@@ -251,6 +251,17 @@ def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
             yield bit
 
 
+@pytest.mark.parametrize(("n", "k"), [(n, k) for n in range(2, 9) for k in range(1, n + 1) if n % k == 0])
+def test_few_rotations_share_a_message(n: int, k: int) -> None:
+    """k evenly rotated SBTs, an element of every block each (erratum: exponents n/k where k/2 is printed)."""
+    trees = trees_of("nRSBT", n)
+    load: Counter[Port] = Counter()
+    for tree in range(0, n, n // k):
+        load.update(root_subtree_sizes(trees, tree))
+    power = 2 ** (n // k)
+    assert max(load.values()) == Fraction((2**n - 1) * power // 2, power - 1)
+
+
 # --- fewest start-ups ------------------------------------------------------------------------------------------------
 
 
@@ -269,3 +280,29 @@ def test_fewest_startups_with_one_dimension_a_cycle(row: dict[str, str]) -> None
 
 
 # --- faults, by paths alone ------------------------------------------------------------------------------------------
+
+
+def fewest_paths(trees: Trees, faults: int) -> int:
+    """Return the number of intact root paths of the healthy rank that is worst off under the worst set of faulty nodes."""
+    others = range(1, trees.topology.order)
+    inner = {rank: [set(trees.path(rank, tree)[1:-1]) for tree in range(trees.count)] for rank in others}
+    return min(
+        sum(inside.isdisjoint(faulty) for inside in paths)
+        for faulty in combinations(inner, faults)
+        for rank, paths in inner.items()
+        if rank not in faulty
+    )
+
+
+@pytest.mark.parametrize(
+    ("graph", "n", "survived"),
+    [
+        *(("nESBT", n, n - 1) for n in (2, 3, 4)),
+        *((graph, n, 1) for graph in ("nRSBT", "nRBRG") for n in (3, 4)),
+        *(("SBT", n, 0) for n in (3, 4)),
+    ],
+)
+def test_number_of_faulty_nodes_that_a_graph_survives(graph: str, n: int, survived: int) -> None:
+    """With edge-disjoint trees every faulty node costs a healthy one at most one of its n root paths."""
+    assert fewest_paths(trees_of(graph, n), survived) > 0
+    assert fewest_paths(trees_of(graph, n), survived + 1) == 0

@@ -53,6 +53,17 @@ def rotate_types(types: list[int], n: int) -> list[int]:
 # The papers' examples.
 
 
+def test_label_shift_of_the_paper() -> None:
+    """rho^1(1234) = 4123 is where the path p_1 of S_4 ends."""
+    star = StarGraph(4)
+    assert star.label(walk(star, CongestionTwoTrees(star).turned_path(1))[-1]) == "4123"
+
+
+def test_word_of_s4_in_the_two_phase_broadcast() -> None:
+    """Ehrlich's path of S_3, one type up, behind link 2."""
+    assert [port + 2 for port in RotatedPaths(StarGraph(4)).word] == [2, 3, 4, 3, 4, 3]
+
+
 def test_generators_of_mbst() -> None:
     """TR 93-346, appendix B, n = 6: g_5 is one cycle, g_6 and g_7 have two-cycles too; D_6 of S_5 has no generator."""
     star = StarGraph(6)
@@ -109,6 +120,11 @@ def test_heights_paths_and_congestion_of_congestion_two_trees(star: StarGraph, n
         assert trees.height(tree) == Trees.height(trees, tree) == int(row["height_measured"])
         assert trees.height(tree) <= int(row["height_paper"]), "lemma 5; less for n = 3, i = 2 alone"
         assert [port + 2 for port in trees.children(0, tree)] == numbers(row["root_child_link_types_measured(1-based)"])
+
+
+def test_heights_of_s7_in_closed_form() -> None:
+    trees = CongestionTwoTrees(StarGraph(7))
+    assert [trees.height(tree) for tree in range(6)] == [15] * 6
 
 
 @pytest.mark.parametrize("n", [*range(3, 7), pytest.param(7, marks=pytest.mark.slow)])
