@@ -113,7 +113,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         self._entries[key] = entry
         self._by_scope.clear()
         if built_in and not self._unread:
-            # Its own check has read all others.
+            # Its check has read all other modules, so that it would come last.
             self._sort()
         return new
 

@@ -254,8 +254,8 @@ def _replay(plan: ResolvedRun, packets: pl.DataFrame) -> Iterator[Possible]:
 def _late(plan: ResolvedRun, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
     """Return the steps when packets may cross each delayed link, or be lost.
 
-    A link is one direction. With the steps comes whether any packet on it is altered. The k-th packet cannot be
-    identified on a delayed link, so any packet may be the one that is dropped.
+    A link is one direction. With the steps comes whether any packet on it is altered. Packets on a
+    delayed link cannot be numbered, so a fault that drops the k-th may drop any of them.
     """
     delayed = {place for place in plan.judged.timeline.of(Delays) if not isinstance(place, int)}
     on_delayed = [fault for fault in plan.faults if isinstance(fault, LinkFault) and fault.place in delayed]

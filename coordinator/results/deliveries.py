@@ -224,7 +224,7 @@ def meant_for_receiver(plan: ResolvedRun) -> pl.Expr:
 def journal_arrivals(plan: ResolvedRun, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Return the arrivals of a journal without altered packets.
 
-    The columns are those of `Arrivals`; `intact` is always true.
+    It has the columns of `Arrivals`, with `intact` always true.
     """
     order = arrival_order(plan)
     rows = (

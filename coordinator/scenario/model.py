@@ -307,7 +307,7 @@ def _model_with(added: tuple[type[AddedOptions], ...]) -> type[Scenario]:
         return Scenario
     bases: Any = (*added, Scenario)
     model: type[Scenario] = create_model(Scenario.__name__, __base__=bases, __doc__=Scenario.__doc__)
-    # What pydantic makes of the model it makes later, in this order.
+    # Validators and serialisers are built later (`defer_build`), from the fields in this order.
     model.__pydantic_fields__ = {name: model.model_fields[name] for name in _in_order(added)}
     return model
 

@@ -458,8 +458,8 @@ def _of_root(known: Distances, traffic: RequiredTraffic, root: Rank, *, one_port
 def _of_pairs(known: Distances, traffic: RequiredTraffic, *, one_port: bool) -> Iterator[Bottleneck]:
     """Yield the bottlenecks of a unicast.
 
-    The message of the farthest pair has only the links at its origin, and those of each level around its target. All
-    messages together have the links of the busiest cut.
+    One bottleneck is the farthest pair: its message leaves by the links of its origin, and passes the links between each
+    two distances from its target. The other is the busiest cut, which all messages share.
     """
     topology = known.topology
     origin, target = max(traffic.pairs, key=lambda pair: known.between(*pair))

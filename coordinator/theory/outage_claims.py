@@ -10,7 +10,7 @@ from emunode.algorithms.claims import Claim, distinct
 from emunode.model import FOLDING, Port, Rank
 
 FEW_BYTES: Final = 3
-"""A contribution of fewer bytes is all zero once in 2^16 or more often, and then nobody sees that it is missing."""
+"""Below this size a contribution may be all zero by chance (once in 2^16, or more often): losing it changes no result."""
 
 
 def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:

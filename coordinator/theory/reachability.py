@@ -45,7 +45,7 @@ class ReachedCounts(NamedTuple):
     healthy: Indices
     reached: Indices
     decided: NDArray[np.bool_]
-    """Whether the source is healthy, and another node that owns data is."""
+    """Whether the source and another node with data are healthy."""
 
 
 def stops_permanently(fault: Fault) -> bool | None:

@@ -138,8 +138,8 @@ def _paths_of(algorithm: Algorithm) -> MessagePaths | None:
 def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetSpec) -> bool:
     """Return whether the algorithm claims full delivery under all sets of faults.
 
-    The sets are those of `fault_set`, in addition to the given faults. Claims go by the number of faults, as for a
-    single run. No place is both given and drawn.
+    `fault_set` describes the sets; each adds to the given faults. Claims go by the number of faults, as for a single
+    run. No place is both given and drawn.
     """
     if fault_set.how in BY_SHARE or fault_set.in_blocks:
         return False

@@ -100,7 +100,7 @@ class SetCounter:
         origins = {message.origin for message in messages.due}
         self._by_origin = len(origins) <= len(messages.receivers)
         self._slots = sorted({(self._ends(message)[0], number) for message, number, _ in self._segments})
-        # A message without any copy gets one that never arrives.
+        # Give a message without copies one that never arrives.
         self._copies = max([1, *(len(copies) for *_, copies in self._segments)])
         self._block = -(-messages.paths.topology.order // 64)
         # Without alterations, the half of every row that notes them would be 0 throughout, so it is left out.

@@ -219,6 +219,3 @@ def _image(symmetry: Symmetry, topology: Topology, delays: Ranks) -> Ranks:
         there, peer = int(symmetry.ranks[rank]), int(symmetry.ranks[topology.neighbour(rank, port)])
         image[there, topology.neighbours(there).index(peer)] = delays[rank, port]
     return image
-
-
-# --- orbits ------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ class Faults:
     ) -> None:
         self.crashed: set[Rank] = set()
         self.needs_filter = False
-        """Whether packets have to pass `crossings`: after any fault but a crash; after a crash if ranks know failures."""
+        """True once packets have to pass `crossings`: after any fault but a crash, and after a crash if ranks know of it."""
         self.timing_affected = False
         """Whether a fault so far may have made a packet late."""
         self.payload_altered = False

@@ -184,7 +184,10 @@ class LinkFault(Fault):
 
     @property
     def counts_packets(self) -> bool:
-        """Whether the fault may count the packets that it meets, as a kind may that does not state its effects."""
+        """Whether the fault may count the packets that it meets.
+
+        A kind that does not state its effects may.
+        """
         effects = stated_effects(self)
         return effects is None or any(isinstance(each, Loses) and each.packet is not None for _, _, each in effects)
 

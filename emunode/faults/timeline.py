@@ -72,7 +72,7 @@ class FaultTimeline:
         ]
 
     def __bool__(self) -> bool:
-        """Tell whether any fault has an effect, or may have one that it does not state."""
+        """Return whether any fault has effects, or does not state them."""
         return bool(self.spells or self.opaque)
 
     def __iter__(self) -> Iterator[tuple[Place, Interval, Effect]]:

@@ -53,6 +53,12 @@ def test_the_table_names_what_an_annex_adds(name: str) -> None:
     assert all(callable(load(target)) for target in targets_of(installed()[name]))
 
 
+@pytest.mark.parametrize("field", Annex._fields)
+def test_no_annex_hides_what_another_adds(field: str) -> None:
+    if field != "needs":
+        assert len(merged(field)) == sum(len(getattr(annex, field)) for annex in installed().values())
+
+
 def test_every_folder_is_an_annex_with_a_page() -> None:
     folders = {path.name for path in FOLDER.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders >= {*installed()}

@@ -66,6 +66,7 @@ class AgreementFeature(Feature):
         return rows.IS_REPORT | (rows.IS_CONTROL & (rows.IS_NEWS | rows.IS_REPETITION))
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
+        # By name: polars takes as long to import as a plan.
         judge = load("coordinator.annexes.agreement.repetition:judge")
         findings: Findings = judge(run, settings_of(run), evidence)
         return findings

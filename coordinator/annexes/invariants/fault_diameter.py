@@ -80,7 +80,7 @@ def kappa(network: InvariantNetwork, budget: Budget) -> int:
 
 
 def pay_for_flow(network: InvariantNetwork, budget: Budget) -> bool:
-    """Spend the work of a flow; only the budget ends a search, so its time is never over."""
+    """Spend the work of a flow, and return False: only the budget ends the search."""
     # A flow takes as many searches over the links as there are disjoint paths; most of them end early.
     budget.spend(0.1 * len(network.links) * network.table.shape[1])
     return False

@@ -1,4 +1,4 @@
-"""What a page says of a run or a branch: its verdict and claims, and the nodes that are due something."""
+"""The verdict, the claims and the receivers of a run or a branch, as the page shows them."""
 
 from typing import Final
 

@@ -95,6 +95,7 @@ class ReliableFeature(Feature):
         return journals.rows.IS_CONTROL & journals.rows.IS_ANSWER
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
+        # By name, as below: polars takes as long to import as a plan.
         measure = load("coordinator.annexes.reliable.journal:reliable_metrics")
         return Findings(measure(links_of(run), evidence.journal))
 

@@ -71,15 +71,15 @@ def _lost_attempts(links: ReliableLinks, spells: Iterable[Spell], crossing: int)
 
     Attempts are at least `retransmit_after` apart.
     """
-    found = 0
+    attempts = 0
     for interval, effect, _ in spells:
         if isinstance(effect, Loses) and effect.packet is not None:
-            found += 1
+            attempts += 1
         elif isinstance(effect, Loses | Stops):
             # A packet that is on its way when the fault begins is lost too.
             length = interval.end - interval.start + crossing - 1
-            found += (length - 1) // links.retransmit_after + 1
-    return found
+            attempts += (length - 1) // links.retransmit_after + 1
+    return attempts
 
 
 def _crossing(run: ResolvedRun) -> int | None:

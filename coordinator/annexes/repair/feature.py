@@ -48,6 +48,7 @@ class RepairFeature(Feature):
     def claims_with_faults(self, run: ResolvedRun) -> Iterator[Claim] | None:
         if not run.spec.asks:
             return None
+        # By name: the module builds on the features of liveness, which are registered after this one.
         claims: Iterator[Claim] = load("coordinator.annexes.repair.service:pull_claims")(run)
         return claims
 
@@ -66,6 +67,7 @@ class RepairFeature(Feature):
         return journals.rows.IS_REQUEST
 
     def measure(self, run: ResolvedRun, evidence: Evidence) -> Findings:
+        # By name, as below: polars takes as long to import as a plan.
         measure = load("coordinator.annexes.repair.journal:repair_metrics")
         return Findings(measure(run, evidence.journal, evidence.timetable))
 
@@ -94,8 +96,9 @@ class RepairFeature(Feature):
 
 
 def repair_of(scenario: Scenario) -> Repair | None:
-    """Return how a scenario is repaired, None if it is not; ScenarioError if the settings of repair contradict each
-    other.
+    """Return how a scenario is repaired, or None.
+
+    Raises ScenarioError if the settings of repair contradict each other.
     """
     options = RepairOptions.of(scenario)
     after = options.repair_after

@@ -1,8 +1,9 @@
 """Protocols in a journal: their cost, and the hops that they rule out.
 
-The features of the nodes reach polars and numpy through here alone, as in `journals.detection.detection_metrics`: a module
-is imported when it is first named. Every plan needs the features, but polars takes as long to import as a plan, and starts
-threads: a process with threads cannot move to a network of its own (`enter_own_network`).
+The features of the core reach polars and numpy through here alone, as in `journals.detection.detection_metrics`: a module
+is imported when it is first named. Features of annexes load theirs by name (`emunode.annexes.load`). Every plan needs the
+features, but polars takes as long to import as a plan, and starts threads: a process with threads cannot move to a network
+of its own (`enter_own_network`).
 """
 
 from importlib import import_module

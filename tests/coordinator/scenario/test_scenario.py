@@ -71,7 +71,7 @@ STATED: dict[str, object] = {
     "name": "a-first.try",
 }
 FULL: dict[str, object] = {name: value for name, value in STATED.items() if name in OPTIONS}
-"""Every field, also those of installed annexes, with a value other than its default where there is one."""
+"""A value of every field, also of installed annexes: another one than its default, if it has one."""
 
 
 def refused(**values: object) -> ScenarioError:
