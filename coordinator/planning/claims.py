@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from coordinator.annexes import annex_function
 from coordinator.features.base import BrokenAssumption, ResolvedRun
+from coordinator.scenario.model import OnFailure
 from coordinator.theory.lower_bounds import RequiredTraffic, least_seconds, lower_bounds, strongest
 from coordinator.theory.outage_claims import claims_with_outages
 from coordinator.theory.votes import vote_claims
@@ -51,8 +52,8 @@ def run_claims(run: ResolvedRun) -> KeptClaims:
     """Make the claims of theory for a run, its faults included."""
     judged = run.judged
     broken = broken_assumptions(run, judged.effective_timeline)
-    agreed = () if run.spec.agreement is None else annex_function("claims of an agreement")(run)
-    outcome = _sift(agreed, broken)
+    agrees = run.scenario.on_failure is not OnFailure.CONTINUE
+    outcome = _sift(annex_function("claims of an agreement")(run) if agrees else (), broken)
     own = _claims_of_features(run, judged.effective_timeline)
     if not judged.harmful_faults:
         found = _sift(_claims_without_faults(run), broken)

@@ -55,6 +55,29 @@ Tests look at the children of their own process: the browser is not among them, 
 """
 
 
+CLICKS = 5
+"""Most tries to click an element of a page that moves."""
+AIM = """
+new Promise((done) => {
+  const selector = SELECTOR, element = document.querySelector(selector);
+  window.clicked = "nothing";
+  document.addEventListener("click", ({ target }) => {
+    const other = target.closest("button, a, input, select, summary, canvas");
+    window.clicked = target.closest(selector) ? selector : other?.outerHTML ?? "nothing";
+  }, { capture: true, once: true });
+  const aim = (before) => {
+    element.scrollIntoView({ block: "center" });
+    const { x, y, width, height } = element.getBoundingClientRect(), middle = [x + width / 2, y + height / 2];
+    if (String(middle) === String(before)) done([...middle, element.disabled]);
+    else requestAnimationFrame(() => aim(middle));
+  };
+  aim();
+})
+"""
+"""Bring an element to the middle of the window, and wait until it stays there: its place, and whether it is disabled. From then
+on `clicked` is what got the next click: the selector, the text of another control, or "nothing"."""
+
+
 class BrowserError(Exception):
     """The browser did not answer, or reported an error."""
 
@@ -202,13 +225,16 @@ class Browser:
         return b64decode(self.call("Page.captureScreenshot")["data"])
 
     def click(self, selector: str) -> None:
-        """Click the middle of an element."""
-        self.evaluate(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
-        box = self.evaluate(
-            f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])"
-            f"(document.querySelector({selector!r}).getBoundingClientRect())"
-        )
-        self.click_at(*box)
+        """Click the middle of an element, again if the page moved it away; BrowserError if another control got the click."""
+        for _ in range(CLICKS):
+            x, y, disabled = self.evaluate(AIM.replace("SELECTOR", json.dumps(selector)))
+            self.click_at(x, y)
+            got = self.evaluate("window.clicked")
+            if disabled or got in (None, selector):  # None: the click opened another page
+                return
+            if got != "nothing":
+                break
+        raise BrowserError(f"the click on {selector} hit {got}")
 
     def resize(self, width: int, height: int = 900) -> None:
         """Set the size of the page in pixels; narrow pages emulate a phone."""
