@@ -74,8 +74,10 @@ new Promise((done) => {
   aim();
 })
 """
-"""Bring an element to the middle of the window, and wait until it stays there: its place, and whether it is disabled. From then
-on `clicked` is what got the next click: the selector, the text of another control, or "nothing"."""
+"""Bring an element to the middle of the window, and wait until it stays there: its place, and whether it is disabled.
+
+From then on `clicked` is what got the next click: the selector, the text of another control, or "nothing".
+"""
 
 
 class BrowserError(Exception):
