@@ -193,7 +193,7 @@ def _rate(spec: str, text: str) -> float:
 def require_drawable(rate: Decimal, field: str, value: str) -> None:
     """Refuse a positive rate below the resolution of the random numbers that it is compared with."""
     if 0 < rate < LEAST_RATE:
-        raise ScenarioError(field, value, f"{rate} is too small to be drawn: a rate is 0, or at least 2^-53 (1.12e-16)")
+        raise ScenarioError(field, value, f"{rate} is too small to be drawn: a rate is 0, or at least 2^-53 (1.11e-16)")
 
 
 def _real(name: str, spec: str, text: str) -> float:
