@@ -41,10 +41,3 @@ def test_links_that_send_nothing_again_violate_claims(call: Call, monkeypatch: p
     done = call(f"{COMMAND} --json")
     assert done.status == 1
     assert any("waiting_nodes == 0" in claim for each in done.data["violations"] for claim in each["claims"])
-
-
-def test_without_protocols_the_option_is_refused(call: Call) -> None:
-    done = call("campaign --topology hypercube:3 --algorithm sbt --faults links=1@1 --heal-at 8")
-    assert done.status == 2
-    assert "heal_at" in done.err
-    assert "add --reliable" in " ".join(done.err.split())

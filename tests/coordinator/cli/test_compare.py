@@ -50,9 +50,3 @@ def test_a_page_and_a_plot_are_written(call: Call, runs: tuple[Path, Path], tmp_
     assert figure.startswith("<svg")
     assert "var(" not in figure
     assert "<!doctype html>" in (tmp_path / "page.html").read_text().lower()
-
-
-def test_one_format_at_a_time(call: Call, runs: tuple[Path, Path]) -> None:
-    for line in ("--csv --markdown", "--csv --json", "--json --markdown"):
-        ended = call(f"compare {line}", *runs)
-        assert (ended.status, "one of them at a time" in ended.err) == (2, True)

@@ -4,7 +4,6 @@ import pytest
 
 from coordinator.cli.given import seconds_from
 from emunode.errors import ScenarioError
-from tests.helpers.command_line import Call
 
 
 @pytest.mark.parametrize(
@@ -19,9 +18,3 @@ def test_waiting_times_have_units_of_any_size(text: str, seconds: float) -> None
 def test_other_waiting_times_are_refused(text: str) -> None:
     with pytest.raises(ScenarioError, match=r"expected a time such as 90s, 30m or 2h; more than 0s, at most 24h$"):
         seconds_from("watch_timeout", text)
-
-
-def test_a_switch_is_named_without_a_value(call: Call) -> None:
-    ended = call("run --topology star:3 --collective broadcast --algorithm flood --driver memory --watch --clock timed")
-    assert ended.status == 2
-    assert ended.err == "coordinator: watch: the timed clock does not stop between steps; use --clock steps\n"

@@ -31,14 +31,3 @@ def test_another_file_leaves_the_run_alone(run: Path, call: Call, tmp_path: Path
     }
     assert (tmp_path / "page.html").read_bytes() == (run / "report.html").read_bytes()
     assert sorted(path.name for path in run.iterdir()) == before
-
-
-def test_what_cannot_be_drawn_or_written_is_refused(run: Path, call: Call, tmp_path: Path) -> None:
-    for words, message in (
-        ([tmp_path / "nothing"], "no such run"),
-        ([run, "--out", tmp_path / "no" / "page.html"], "invalid out"),
-    ):
-        ended = call("report", *words)
-        assert ended.status == 2
-        assert message in ended.err
-    assert not (tmp_path / "no").exists()

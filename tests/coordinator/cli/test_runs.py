@@ -99,21 +99,6 @@ def test_runs_are_filtered_sorted_and_grouped(call: Call) -> None:
     assert "no runs that contain 'star:9'" in call("list runs --filter star:9").out
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("list runs --last -1", "expected a number of runs"),
-        ("list runs nowhere", "invalid folder 'nowhere': no such folder"),
-        ("list runs --sort size", "invalid sort 'size': expected one of time, run, delivered"),
-        ("list runs --group seed", "invalid group 'seed': expected one of topology"),
-    ],
-)
-def test_a_wrong_list_is_refused(call: Call, line: str, message: str) -> None:
-    ended = call(line)
-    assert ended.status == 2
-    assert message in ended.err
-
-
 def test_open_shows_the_newest_run(call: Call, tmp_path: Path, opened: list[str]) -> None:
     call(f"run {FLOOD}")
     path = tmp_path / call(f"run {FLOOD} --seed 1 --json").data["path"]
@@ -126,21 +111,6 @@ def test_open_shows_the_newest_run(call: Call, tmp_path: Path, opened: list[str]
     (tmp_path / "runs" / "index.html").unlink()
     assert call("open --index").out == "runs/index.html\n"
     assert opened == [(path / "report.html").as_uri()] * 2 + [(tmp_path / "runs" / "index.html").as_uri()]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("open", "there is no run in this folder; name one, or run a scenario first"),
-        ("open nowhere", "no such run"),
-        ("open --index", "there are no runs in this folder"),
-        ("open here --index", "the index lists all runs; leave the run out"),
-    ],
-)
-def test_what_cannot_be_opened_is_refused(call: Call, line: str, message: str) -> None:
-    ended = call(line)
-    assert ended.status == 2
-    assert message in ended.err
 
 
 def test_clean_removes_what_was_half_written_elsewhere(call: Call, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli.varied import varied_values
-from emunode.errors import ScenarioError
 
 
 @pytest.mark.parametrize(
@@ -28,10 +27,3 @@ def test_texts_stand_for_values(texts: Sequence[str], values: dict[str, list[obj
 def test_a_file_of_a_network_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert varied_values(["topology=file:net.csv"]) == {"topology": [f"file:{tmp_path}/net.csv"]}
-
-
-@pytest.mark.parametrize("text", ["redundancy", "=1", "seed=1..99999999", f"seed=1..{'9' * 40}"])
-def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        varied_values([text])
-    assert (caught.value.field, caught.value.value) == ("vary", text)

@@ -44,12 +44,6 @@ def test_questions_about_a_run_are_answered(run: Path, call: Call) -> None:
     assert [*record["explained"], *record["inevitable"]] == answers
 
 
-def test_nothing_to_verify_is_refused(call: Call) -> None:
-    ended = call("verify")
-    assert (ended.status, "give one or more runs to verify" in ended.err) == (2, True)
-    assert call("verify nothing").status == 2
-
-
 def test_a_run_that_does_not_verify_is_named_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     warn_unverified([run, run])
     assert capsys.readouterr().err == ""

@@ -222,14 +222,6 @@ def test_a_run_says_where_its_metrics_are(call: Call) -> None:
     assert ended.err.startswith("permutation star graph S_3: metrics at http://127.0.0.1:")
 
 
-@pytest.mark.parametrize("text", ["missing/run.prom", ".", "", "127.0.0.1:99999"])
-def test_a_target_that_cannot_be_used_is_refused(call: Call, tmp_path: Path, text: str) -> None:
-    ended = call("run --topology star:3 --collective broadcast --algorithm flood --metrics", text)
-    assert ended.status == 2
-    assert f"invalid metrics {text!r}: expected " in ended.err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_port_in_use_is_refused(call: Call) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"

@@ -159,42 +159,10 @@ def test_the_source_may_fail_too() -> None:
     assert any(spec.startswith("crash:000@") for spec in specs)
 
 
-@pytest.mark.parametrize(("written", "canonical"), [
-    ("process:nodes=mttf:2s;repair=mttr:200ms@0s-", "process:nodes=mttf:2s;repair=mttr:200ms"),
-    ("process:repair=mttr:200ms;nodes=mtbf:2.2s", "process:nodes=mttf:2s;repair=mttr:200ms"),
-    ("process:links=mttf:1500us:weibull:0.70@1ms-9ms", "process:links=mttf:1.5ms:weibull:0.7@1ms-9ms"),
-    ("process:nodes=mttf:100;repair=mttr:5@3-9", "process:nodes=0.01;repair=0.2@3-9"),
-    ("process:nodes=mtbf:105;repair=mttr:5", "process:nodes=0.01;repair=0.2"),
-    ("process:nodes=mtbf:105;repair=0.2", "process:nodes=0.01;repair=0.2"),
-])  # fmt: skip
-def test_canonical_form(written: str, canonical: str) -> None:
-    (process,) = parse_fault_sets(written)
-    assert process.name == canonical
-    assert parse_fault_sets(canonical) == [process]
-
-
 @given(st.integers(0, MOST_TIME))
 @settings(max_examples=examples(200))
 def test_times_are_read_as_they_are_written(time: int) -> None:
     assert read_time(write_time(time)) == time
-
-
-@pytest.mark.parametrize(("text", "message"), [
-    ("process:nodes=2", "from 0 to 1"), ("process:byzantine=0.1", "a process has nodes or links"),
-    ("process:nodes=0.1@1ms", "either steps or times"), ("process:repair=0.1", "write"),
-    ("process:nodes=0.1;repair=x", "invalid"), ("process:substar=0.1", "blocks are drawn by"),
-    ("nodes=1;repair=0.1", "'repair' is not among"),
-    ("process:nodes=mttf:2s@3", "either steps or times"), ("process:nodes=mttf:2s;repair=0.2", "either steps or times"),
-    ("process:nodes=mttf:2s;links=0.1", "either steps or times"), ("process:nodes=mtbf:2s", "give the repair too"),
-    ("process:nodes=mtbf:2s;repair=mttr:3s", "must be longer"), ("process:nodes=mttf:0.5", "from 1us to 1e9s"),
-    ("process:nodes=mttf:999ns", "from 1us to 1e9s"), ("process:nodes=mttf:5:weibull:2", "geometric"),
-    ("process:nodes=mttf:5s:weibull:0.01", "from 0.1 to 100"), ("process:nodes=mttr:5s", "mttf:TIME or mtbf:TIME"),
-    ("process:nodes=mttf:2s;repair=mttf:1s", "mttr:TIME"), ("process:nodes=0.1;repair=0.1;repair=0.2", "repeated"),
-    ("process:nodes=mttf:2s:1.5", "mttf:TIME"), ("nodes=mttf:2s", "takes no value"),
-])  # fmt: skip
-def test_malformed_processes(text: str, message: str) -> None:
-    with pytest.raises(ScenarioError, match=message):
-        parse_fault_sets(text)
 
 
 def test_refused_in_lock_step_and_with_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.planning.placements.base import PLACEMENTS, RankPlacement, place, rank_placement
+from coordinator.planning.placements.base import PLACEMENTS, RankPlacement, place
 from coordinator.results.tables import HOST_TRAFFIC
 from coordinator.scenario.networks import absolute_value
 from emunode.errors import ScenarioError
 from emunode.registry import recorded, register, withdraw
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.helpers.command_line import Call
 from tests.helpers.scenarios import Case
 
 S4 = parse_topology("star:4")
@@ -54,24 +53,6 @@ def test_a_run_in_memory_has_no_hosts() -> None:
     assert not set(HOST_TRAFFIC) & Case("star:4 broadcast edt").summary.keys()
     with pytest.raises(ScenarioError, match="the memory driver has no hosts"):
         _ = Case("star:4 broadcast edt placement=round-robin").plan
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("cards", "known are blocks, round-robin"),
-        ("block", "did you mean 'blocks'"),
-        ("blocks:2", "it has no parameter; write blocks"),
-        ("file:", "write file:FILE"),
-    ],
-)
-def test_unknown_placements_are_refused(text: str, reason: str, call: Call) -> None:
-    with pytest.raises(ScenarioError, match=reason) as refused:
-        rank_placement(text)
-    assert refused.value.field == "placement"
-    ended = call(f"plan --topology star:4 --collective broadcast --algorithm edt --placement {text}")
-    assert ended.status == 2
-    assert reason in ended.err
 
 
 def test_paths_are_relative_to_the_folder_of_a_stored_run(tmp_path: Path) -> None:
