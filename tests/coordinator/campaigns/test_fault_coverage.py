@@ -139,5 +139,5 @@ def test_the_timed_clock_is_refused() -> None:
     grid = Grid(fields("star:3 broadcast edt driver=memory clock=timed"), {}, ["nodes=1"], 1, None, "messages")
     trials = FinishedTrials(grid)
     run_campaign(trials, 1, lambda *_: None)
-    with pytest.raises(ScenarioError, match="coverage.*--clock steps"):
+    with pytest.raises(ScenarioError, match=r"coverage.*--clock steps"):
         coverage_of(trials)
