@@ -199,7 +199,7 @@ class Node:
                 loads[port] = load + 1
                 now.append(item)
         if later:
-            # In front of the sends of the next step: sends keep their order.
+            # In front of what was decided for the next step: decisions keep their order.
             self._agenda[step + 1] = later + self._agenda.get(step + 1, [])
         return now
 

@@ -27,7 +27,7 @@ from hypothesis import Phase, settings
 settings.register_profile("unshrunk", settings.get_profile("repeatable"), phases=(Phase.explicit, Phase.generate))
 """
 """Hypothesis need not shrink the failing example: a failure is enough."""
-TOPOLOGIES = "topologies/test_topologies.py topologies/test_labels.py"
+TOPOLOGIES = "topologies/test_golden_networks.py topologies/test_topologies.py topologies/test_labels.py"
 TESTS = {
     "engine/node.py": "engine/test_node.py algorithms/test_conformance.py",
     "net/wire.py": "net/test_wire.py net/test_framed_streams.py",

@@ -25,6 +25,14 @@ def test_blocks_of_short_owners_are_one_element_shorter() -> None:
     assert [len(payloads.message(0, owner, 0)) for owner in range(1, 4)] == [8, 7, 7]
 
 
+@given(st.lists(st.binary(min_size=9, max_size=9), min_size=1, max_size=5))
+def test_a_fold_is_the_exclusive_or_of_every_byte(operands: list[bytes]) -> None:
+    expected = [0] * 9
+    for operand in operands:
+        expected = [(total | byte) - (total & byte) for total, byte in zip(expected, operand, strict=True)]
+    assert Payloads(seed=1, message_bytes=9, segments_per_message=1).folded(operands, 0, 0) == bytes(expected)
+
+
 def test_message_depends_only_on_its_identity() -> None:
     asked, other = Payloads(7, 64, 4), Payloads(7, 64, 1)
     asked.segment(1, 2, 3)

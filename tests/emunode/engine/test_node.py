@@ -347,6 +347,22 @@ def test_late_sends_leave_at_once_where_faults_make_them_late() -> None:
     assert [port for port, _ in outbox] == [2]
 
 
+def test_late_sends_wait_in_order_where_a_link_is_full() -> None:
+    sends: list[ScheduledSend] = [(when, 2, piece(index)) for when, index in ((1, 0), (1, 1), (2, 3), (1, 2))]
+    late = node(Script(answer=lambda _step, _packets: sends), toy(capacity=1))
+    late.enable_queueing()
+    left = [late.step(step, [(0, (piece(),))] if step == 1 else [])[0] for step in range(1, 6)]
+    assert left == [[(2, (piece(index),))] for index in range(4)] + [[]]
+
+
+def test_late_sends_over_one_port_wait_for_the_port_in_use() -> None:
+    one_port = toy(JOB._replace(port_model=PortModel.ONE_PORT))
+    late = node(Script(answer=lambda _step, _packets: at(1, 2, 0, 2)), one_port)
+    late.enable_queueing()
+    assert late.step(1, [(0, (piece(),))])[0] == [(2, (piece(), piece()))]
+    assert late.step(2, [])[0] == [(0, (piece(),))]
+
+
 def test_a_node_that_resumes_skips_the_sends_of_missed_steps() -> None:
     stopped = node(Script([*at(1, 0), *at(2, 1), *at(4, 2)]))
     stopped.resume(3)
