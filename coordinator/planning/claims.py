@@ -52,8 +52,8 @@ def run_claims(run: ResolvedRun) -> KeptClaims:
     """Make the claims of theory for a run, its faults included."""
     judged = run.judged
     broken = broken_assumptions(run, judged.effective_timeline)
-    agrees = run.scenario.on_failure is not OnFailure.CONTINUE
-    outcome = _sift(annex_function("claims of an agreement")(run) if agrees else (), broken)
+    continues = run.scenario.on_failure is OnFailure.CONTINUE
+    outcome = _sift(() if continues else annex_function("claims of an agreement")(run), broken)
     own = _claims_of_features(run, judged.effective_timeline)
     if not judged.harmful_faults:
         found = _sift(_claims_without_faults(run), broken)
@@ -185,7 +185,9 @@ def _claims_with_faults(run: ResolvedRun) -> list[Claim]:
 def _sift(claims: Iterable[Claim], broken: Sequence[BrokenAssumption]) -> KeptClaims:
     """Separate claims by whether one of their assumptions fails; claims that are true of every run are no claims."""
     kept, dropped = [], []
-    for claim in (each for each in claims if not each.is_vacuous):
+    for claim in claims:
+        if claim.is_vacuous:
+            continue
         failing = next((each for each in broken if _fails(claim, each)), None)
         if failing is None:
             kept.append(claim)
