@@ -14,9 +14,7 @@ from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.fault_syntax import parse_faults
-from emunode.errors import ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Recover
-from tests.helpers.annex_support import needs_every_annex
 from tests.helpers.command_line import Call
 
 TIMED = {"clock": "timed", "startup": "1ms", "per_byte": 0}
@@ -144,12 +142,3 @@ def test_a_timed_campaign_is_stored_resumed_and_printed(call: Call, tmp_path: Pa
     assert "20 trials run with messages" in again.out
     assert all(f"\n {name} " in again.out for name in ("nodes up", "links up", "completion"))
     assert len((tmp_path / "c" / "processes.csv").read_text().splitlines()) == 4
-
-
-@needs_every_annex
-def test_timed_trials_run_in_memory_only() -> None:
-    base = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "driver": "local", **TIMED}
-    with pytest.raises(ScenarioError, match="use --driver memory"):
-        Grid(base, {}, [PROCESS], trials=3).check()
-    with pytest.raises(ScenarioError, match="certificates are about lock-step"):
-        coordinator.certify(net(), "broadcast", "sbt", faults="nodes<=1", driver="memory", **TIMED)  # type: ignore[arg-type]

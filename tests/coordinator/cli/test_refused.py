@@ -23,6 +23,7 @@ BEGUN = {
 REFUSED = [(row["line"].format_map(BEGUN), row["message"]) for row in golden_rows("", "refused_lines")]
 REFUSED += [
     (f"run {STAR} --name {'a' * 300}", "at most 128 characters"),
+    (f"sweep ring:3..{'9' * 4000} broadcast flood", "at most 1,000 networks"),
     (f"{BEGUN['POINT']} --vary seed=1..{'9' * 4000}", "a range holds at most 10,000 values"),
 ]
 

@@ -167,12 +167,6 @@ def test_switches_forward_and_receive_nothing_of_their_own(driver: str, algorith
     assert verify(result.path).findings == []
 
 
-def test_source_on_a_switch_is_refused() -> None:
-    values = {"topology": "fat-tree:4", "collective": "broadcast", "algorithm": "flood", "source": "c0/0"}
-    with pytest.raises(ScenarioError, match="source 'c0/0': it is a switch"):
-        _ = Case(values).plan
-
-
 # --- run directories and hosts ---------------------------------------------------------------------------------------
 
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.invoke import with_netns_value
 from coordinator.planning import machine, namespace
 from coordinator.planning.feasibility import needs_own_network, require_possible
 from coordinator.scenario.model import make_scenario
-from emunode.errors import RunError, ScenarioError
+from emunode.errors import RunError
 from tests.helpers.command_line import Call, command, fields, flags, run_process
 from tests.helpers.scenarios import Case
 
@@ -87,30 +86,10 @@ def test_stored_scenarios_with_true_or_false_still_work(given: object, meant: st
     assert make_scenario({**FLOOD, "netns": given}).netns == meant
 
 
-@pytest.mark.parametrize(
-    ("given", "whole"),
-    [
-        (["--netns"], ["--netns=always"]),
-        (["--netns", "--json"], ["--netns=always", "--json"]),
-        (["--netns", "never", "--json"], ["--netns", "never", "--json"]),
-        (["--netns=auto"], ["--netns=auto"]),
-        (["file.toml"], ["file.toml"]),
-        ([], []),
-    ],
-)
-def test_the_flag_may_have_no_value(given: list[str], whole: list[str]) -> None:
-    assert with_netns_value(given) == whole
-
-
 def test_more_sockets_than_the_machine_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "system_files", lambda: (1000, 1071))
     with pytest.raises(RunError, match="needs 72 sockets and the file table of this machine has room for 71 more"):
         require_possible(Case(LOCAL).plan)
-
-
-def test_the_memory_driver_has_no_network() -> None:
-    with pytest.raises(ScenarioError, match="netns"):
-        _ = Case(FLOOD, netns=True, driver="memory").plan
 
 
 def test_a_run_that_moves_to_a_namespace_prints_the_reason(

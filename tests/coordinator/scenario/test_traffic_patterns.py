@@ -79,14 +79,3 @@ def test_what_is_no_permutation_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ScenarioError, match=reason) as caught:
         targets_of(text, parse_topology("star:4"), 0)
     assert caught.value.field == "permutation"
-
-
-@pytest.mark.parametrize("name", ["star:4", "petersen:5,2", "mesh:3x4", "fat-tree:4"])
-def test_farthest_node_is_the_lowest_of_the_most_distant(name: str) -> None:
-    topology = parse_topology(name)
-    for source in topology.data_ranks[:3]:
-        distances = {rank: topology.distances_from(source)[rank] for rank in topology.data_ranks}
-        largest = max(distances.values())
-        assert topology.farthest_from(source) == min(
-            rank for rank, distance in distances.items() if distance == largest
-        )
