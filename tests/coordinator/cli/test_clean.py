@@ -38,14 +38,18 @@ def test_clean_removes_only_what_killed_runs_left(call: Call, examine: Examine, 
         (folder / strange).mkdir()
     mine = folder / f".partial-{os.getpid()}-2026-01-01T00-00-00.000Z-0"
     mine.mkdir()
+    index, my_index = (folder.parent / f".partial-{pid}-index.html" for pid in (process, os.getpid()))
+    index.write_text("<!doctype")
+    my_index.touch()
     assert examine()["leftovers"][0] == "limit"
     ended = call("clean --json")
     assert ended.status == 0
     assert ended.data == {
-        "removed": [str(path.relative_to(tmp_path)) for path in (left, folder / f".partial-{process}-latest")],
+        "removed": [str(path.relative_to(tmp_path)) for path in (index, left, folder / f".partial-{process}-latest")],
         "elsewhere": 0,
     }
     assert mine.exists()
+    assert my_index.exists()
     assert len(list(folder.iterdir())) == 5
     assert call("clean").out == "nothing to clean\n"
 

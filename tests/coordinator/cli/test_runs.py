@@ -1,6 +1,5 @@
 """`coordinator list runs` and `open`, and the index that every run updates."""
 
-import os
 import signal
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 from coordinator.api.console import PlainConsole
 from coordinator.cli import render, runs
 from coordinator.history.stored.writing import replace_file
-from tests.coordinator.cli.test_clean import ended_process
 from tests.helpers.command_line import Call, command, run_process
 
 FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver memory"
@@ -129,18 +127,6 @@ def test_clean_removes_what_was_half_written_elsewhere(call: Call, tmp_path: Pat
     assert call("clean --json").data == {"removed": [str(left.relative_to(tmp_path))], "elsewhere": 0}
     assert [path.name for path in target.parent.iterdir()] == ["run.prom"]
     assert call("clean").out == "nothing to clean\n"
-
-
-def test_clean_removes_a_half_written_index(call: Call, tmp_path: Path) -> None:
-    call(f"run {FLOOD}")
-    left = tmp_path / "runs" / f".partial-{ended_process()}-index.html"
-    left.write_text("<!doctype")
-    mine = tmp_path / "runs" / f".partial-{os.getpid()}-index.html"
-    mine.touch()
-    (leftovers,) = (finding for finding in call("doctor --json").data if finding["subject"] == "leftovers")
-    assert leftovers["state"] == "limit"
-    assert call("clean --json").data == {"removed": [str(left.relative_to(tmp_path))], "elsewhere": 0}
-    assert mine.exists()
 
 
 def test_run_opens_its_report(call: Call, tmp_path: Path, opened: list[str]) -> None:

@@ -63,6 +63,7 @@ def test_tables_fit_80_columns(call: Call, line: str) -> None:
 def test_sources_of_claims_are_listed_in_full_below_the_table(call: Call) -> None:
     text = call(f"run {STAR} --algorithm greedy-tree --claims").out
     sources = text[text.index("\n\n") :]
+    assert "delivered 23 of 23 in " in text
     assert "     Tseng-Sheu 1997, section 6.1:\n" in sources
     assert "    T = (h + p - 1)(Ts + m/p Tc)\n" in sources
     numbers = re.findall(r"^ *(\d+)  ", sources, re.MULTILINE)

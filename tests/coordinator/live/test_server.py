@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,7 +26,6 @@ from coordinator.live.watch import Watch
 from coordinator.networks.base import UnreadArrivals
 from coordinator.planning.claims import run_claims
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.reports.scene.votes import State
 from emunode.errors import RunError
 from emunode.net.wire import ROW
 from emunode.topologies.registry import parse_topology
@@ -213,27 +211,10 @@ def test_events_tell_the_whole_run_and_its_verdict() -> None:
     assert run.plan.scenario.fault == ("crash:2134@2",)
     assert finished["hash"] == run.summary["journal_hash"] == again.summary["journal_hash"]
     assert finished["verdict"] == "holds"
+    # What frames have of the journal is asked in `reports/test_scene.py`.
     *frames, closing = frames
     assert [frame["step"] for frame in frames] == list(range(1, run.execution.steps))
-    journal = run.journal.collect()
-    busy = journal.select("step", "sender", "port").unique().group_by("step").len().sort("step")["len"].to_list()
-    assert [frame["busy"] for frame in frames] == busy
-    assert [len(frame["arcs"]) // 6 for frame in frames] == busy
-    received = journal.filter(outcome="first").group_by("receiver").len().sort("receiver")
-    gained = dict.fromkeys(range(24), 0)
-    for frame in frames:
-        for rank, count in zip(frame["gained"][::2], frame["gained"][1::2], strict=True):
-            gained[rank] += count
-    assert {rank: count for rank, count in gained.items() if count} == dict(received.iter_rows())
-    assert sum(frame["lost"] for frame in frames) == run.summary["lost"]
-    # The votes of nodes that get fewer than three copies are open until the end; nothing was altered.
-    settled = Counter[int]()
-    for frame in (*frames, closing):
-        for rank, state, count in zip(*(frame["votes"][at::3] for at in range(3)), strict=True):
-            assert state == State.RIGHT
-            settled[rank] += count
-    assert closing["votes"]
-    assert {rank: count for rank, count in settled.items() if rank != 1} == dict.fromkeys(range(2, 24), 2)
+    assert closing["closing"] == run.execution.steps
 
 
 def test_theory_follows_the_faults_at_once() -> None:
@@ -458,33 +439,6 @@ def replayed(plan: Plan, journal: pl.DataFrame) -> Frames:
         ]
         frames.add(step, [], UnreadArrivals(rows))
     return frames
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"algorithm": "edt", "segments": 9, "fault_knowledge": "detect:2"},
-        {"collective": "gather", "algorithm": "edt", "reliable": True},
-        {"fault_knowledge": "detect:2", "on_failure": "shrink"},
-    ],
-    ids=["withheld", "acknowledged", "repeated"],
-)
-def test_only_sent_packets_are_in_a_picture(
-    values: dict[str, object],
-) -> None:
-    star = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "messages": 1}
-    plan = star_plan(**{**star, "fault": ["crash:2134@2"], **values})
-    result = run_quietly(plan)
-    journal = result.journal.collect()
-    shown = [json.loads(text) for text in replayed(plan, journal).since(0, 10**9)[1]]
-    sent = journal.filter(~pl.col("outcome").is_in(["withheld", "report"]))
-    assert sum(frame["busy"] for frame in shown) == sent.select("step", "sender", "port").n_unique()
-    assert sum(frame["lost"] for frame in shown) == result.summary["lost"]
-    data = sent.filter(pl.col("tree") < 100)
-    delivering = (
-        data.filter(pl.col("outcome") != "lost") if plan.spec.collective == "gather" else data.filter(outcome="first")
-    )
-    assert sum(sum(frame["gained"][1::2]) for frame in shown) == len(delivering)
 
 
 def test_a_long_history_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -> None:

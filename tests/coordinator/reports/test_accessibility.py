@@ -46,34 +46,34 @@ def axe() -> str:
     return (Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    scenario = "star:3 broadcast edt segments=3 fault=crash:312@1 fault=down:123~321@1"
-    return run_and_draw(tmp_path_factory.mktemp("report") / "run", **fields(scenario)).path / "report.html"
+OPEN: Final = {
+    "report": ("#step=2&node=132&tree=all", "document.getElementById('show-levels').click()"),
+    "comparison": ("#step=2", "document.querySelectorAll('details').forEach((part) => { part.open = true; })"),
+}
+"""By page: its fragment, and what is opened on it."""
 
 
 @pytest.fixture(scope="module")
-def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("campaign") / "out"
-    points = ("--algorithm", "bfs-tree", "--faults", "nodes=0..2", "--trials", "20")
-    assert main(["campaign", "--topology", "star:4", *points, "--workers", "1", "--out", str(out)]) == 0
-    return out / "campaign.html"
-
-
-@pytest.fixture(scope="module")
-def comparison(report: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("comparison")
-    run_scenario(folder / "other", **fields("star:3 broadcast greedy-tree fault=crash:312@1"))
-    return compare(report.parent, folder / "other").save(folder / "page.html")
-
-
-@pytest.fixture(scope="module")
-def pages(report: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The index of runs, and the page of a sweep."""
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Pages of a run, of two runs, of all runs, of a campaign and of a sweep."""
     folder = tmp_path_factory.mktemp("pages")
-    sizes = ("--topology", "star:3", "--topology", "star:4", "--collective", "broadcast", "--algorithm", "greedy-tree")
-    assert main(["sweep", *sizes, "--out", str(folder)]) == 0
-    return [write_index(report.parent.parent, index_page), folder / "sweep.html"]
+    crash = "star:3 broadcast greedy-tree fault=crash:312@1"
+    one = run_and_draw(
+        folder / "run", **fields("star:3 broadcast edt segments=3 fault=crash:312@1 fault=down:123~321@1")
+    )
+    run_scenario(folder / "other", **fields(crash))
+    for line in (
+        "campaign --topology star:4 --algorithm bfs-tree --faults nodes=0..2 --trials 20 --workers 1",
+        "sweep --topology star:3 --topology star:4 --collective broadcast --algorithm greedy-tree",
+    ):
+        assert main([*line.split(), "--out", str(folder / line.split()[0])]) == 0
+    return {
+        "report": one.path / "report.html",
+        "comparison": compare(one.path, folder / "other").save(folder / "page.html"),
+        "index": write_index(folder, index_page),
+        "campaign": folder / "campaign" / "campaign.html",
+        "sweep": folder / "sweep" / "sweep.html",
+    }
 
 
 def violations(page: Browser, axe: str) -> list[Any]:
@@ -93,39 +93,17 @@ class TestWithAxe:
     pytestmark = in_browser
 
     @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
-    def test_report(self, scheme: str, width: int, report: Path, page: Browser, axe: str) -> None:
+    @pytest.mark.parametrize("name", ["report", "comparison", "index", "campaign", "sweep"])
+    def test_page(self, name: str, scheme: str, width: int, pages: dict[str, Path], page: Browser, axe: str) -> None:
         page.resize(width)
         page.prefer(prefers_color_scheme=scheme)
+        fragment, script = OPEN.get(name, ("", "0"))
         page.open("about:blank")
-        page.open(report, "#step=2&node=132&tree=all")
-        page.click("#show-levels")
-        assert page.evaluate("document.querySelectorAll('#levels svg').length") == 2
+        page.open(pages[name], fragment)
+        page.evaluate(script)
+        opened = page.evaluate("[frames.length, document.querySelectorAll('#levels svg').length]")
+        assert opened == {"report": [0, 2], "comparison": [2, 0]}.get(name, [0, 0])
         assert violations(page, axe) == []
-
-    @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
-    def test_campaign(self, scheme: str, width: int, campaign: Path, page: Browser, axe: str) -> None:
-        page.resize(width)
-        page.prefer(prefers_color_scheme=scheme)
-        page.open(campaign)
-        assert violations(page, axe) == []
-
-    @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
-    def test_comparison(self, scheme: str, width: int, comparison: Path, page: Browser, axe: str) -> None:
-        page.resize(width)
-        page.prefer(prefers_color_scheme=scheme)
-        page.open("about:blank")
-        page.open(comparison, "#step=2")
-        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-        assert page.evaluate("frames.length") == 2
-        assert violations(page, axe) == []
-
-    @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
-    def test_index_and_sweep(self, scheme: str, width: int, pages: list[Path], page: Browser, axe: str) -> None:
-        page.resize(width)
-        page.prefer(prefers_color_scheme=scheme)
-        for each in pages:
-            page.open(each)
-            assert violations(page, axe) == []
 
     def test_watched_run(self, browser: Browser, start: Start, axe: str) -> None:
         flags = "--topology star:3 --collective broadcast --algorithm greedy-tree --driver memory --out run"

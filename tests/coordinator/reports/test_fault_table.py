@@ -12,11 +12,9 @@ from coordinator.reports.panels.faults import cut_off
 from coordinator.reports.scene.votes import votes_of
 from emunode.terminal import plural
 from emunode.topologies.registry import parse_topology
-from tests.helpers.command_line import Call
 from tests.helpers.report_runs import (
     ALLGATHER,
     GATHER,
-    RUN_STAR4,
     STAR4,
     Run,
     Runs,
@@ -113,13 +111,3 @@ def test_cut_off_nodes_are_listed_with_their_cause(name: str, tmp_path: Path) ->
     found = cut_off(data, votes_of(data))
     assert [label for label, _ in found.nodes] == labels
     assert found.count == len(labels)
-
-
-def test_terminal_lists_cut_off_nodes(call: Call) -> None:
-    text = call(RUN_STAR4, "--fault", "crash:2134@1", "--out", "one").out
-    nodes = pl.read_parquet("one/nodes.parquet")
-    lost = nodes.filter(pl.col("received") < pl.col("expected"))["label"].to_list()
-    assert f"cut off by crash:2134@1, {len(lost)} nodes: {', '.join(lost[:12])}" in text
-    text = call(RUN_STAR4, "--out", "two").out
-    assert "cut off" not in text
-    assert "links.parquet" not in text

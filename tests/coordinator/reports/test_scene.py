@@ -39,6 +39,7 @@ PLAIN = [
     "star:3 allgather edt-dfs fault=crash:213@3",
     "hypercube:3 alltoall sbnt",
     "star:4 gather balanced-tree fault=crash:4231@2",
+    "star:4 gather edt reliable=true fault=crash:2134@2",
     "hypercube:3 reduce sbt messages=2 fault=down:000~001@1-2",
     "star:4 broadcast flood fault=hang:2134@2-3",
     "hypercube:3 broadcast sbt repair=next-port fault=crash:001@1",
@@ -303,7 +304,8 @@ def test_a_watched_run_shows_what_the_journal_says(run: Run) -> None:
         for rank, state, count in zip(votes[::3], votes[1::3], votes[2::3], strict=True):
             settled[rank][state] += count
         if not closing:
-            assert frame["busy"] == len(recorded.busy(step))
+            assert frame["busy"] == len(frame["arcs"]) // 6 == len(recorded.busy(step))
+            assert frame["lost"] == sum(lost for _, lost, _ in recorded.links(step).values())
             assert [tuple(frame["withheld"][at : at + 2]) for at in range(0, len(frame["withheld"]), 3)] == sorted(
                 recorded.withheld(step)
             )
