@@ -3,12 +3,8 @@
 import pytest
 
 from coordinator.results.claims import Verdict
-from coordinator.scenario.model import make_scenario
-from emunode.errors import ScenarioError
 from tests.helpers.feature_support import CUBE, MANY, Values
 from tests.helpers.scenarios import Case
-
-NOISE = ["loss:000~001:0.4", "crash:110@3", "down:010>011@2-6"]
 
 
 def test_k_is_1_step_later_than_knowledge_of_the_neighbours() -> None:
@@ -65,64 +61,6 @@ def test_reliable_links_deliver_what_false_suspicions_withhold() -> None:
     summary = Case(values, reliable=True).summary
     assert summary["delivery_ratio"] == 1
     assert summary["needlessly_withheld_packets"] > 0
-
-
-@pytest.mark.parametrize("value", ["detect", "detect:0", "detect:-1", "detect:2:tripling", "detect:1e3", "oracle"])
-def test_knowledge_is_refused(value: str) -> None:
-    with pytest.raises(ScenarioError, match="detect:K") as error:
-        make_scenario({**CUBE, "fault_knowledge": value})
-    assert error.value.field == "fault_knowledge"
-
-
-TIMED: Values = {"clock": "timed", "fault_knowledge": "detect:2", "keep_alive": "5ms"}
-
-
-@pytest.mark.parametrize(
-    ("line", "field", "reason"),
-    [
-        ("hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2", "fault_knowledge", "give --keep-alive TIME"),
-        (
-            "hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=1ms",
-            "keep_alive",
-            "a sign of life takes 1.008ms",
-        ),
-        (
-            "hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=3ms port_model=one-port",
-            "keep_alive",
-            "the signs of life of a node take 3.024ms",
-        ),
-        (
-            "hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=0s",
-            "keep_alive",
-            "greater than 0",
-        ),
-        ("hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=5", "keep_alive", "a time from 0"),
-        (
-            "hypercube:3 broadcast sbt clock=steps fault_knowledge=detect:2 keep_alive=5ms",
-            "keep_alive",
-            "only --fault-knowledge detect:K under --clock timed",
-        ),
-        (
-            "hypercube:3 broadcast sbt clock=timed fault_knowledge=neighbours keep_alive=5ms",
-            "keep_alive",
-            "only --fault-knowledge detect:K",
-        ),
-        (
-            "hypercube:3 broadcast sbt clock=timed fault_knowledge=detect:2 keep_alive=5ms port_model=exchange",
-            "port_model",
-            "needs all-port or one-port",
-        ),
-        (
-            "hypercube:3 reduce sbt clock=timed fault_knowledge=detect:2 keep_alive=5ms",
-            "fault_knowledge",
-            "signs of life make packets late",
-        ),
-    ],
-)
-def test_signs_of_life_that_do_not_fit_the_clock_are_refused(line: str, field: str, reason: str) -> None:
-    with pytest.raises(ScenarioError, match=reason) as error:
-        _ = Case(line).plan
-    assert error.value.field == field
 
 
 IN_TIME: Values = {"clock": "timed", "startup": "1ms", "per_byte": "0s", "fault_knowledge": "detect:2"}

@@ -95,7 +95,7 @@ def hollow(path: Path, size: int) -> None:
 
 @pytest.mark.parametrize("line", FILES)
 @pytest.mark.parametrize("make", [a_pipe, a_device, hollow])
-def test_every_file_that_a_command_reads_is_a_bounded_regular_one(
+def test_every_file_a_command_reads_is_bounded_and_regular(
     line: str, make: Callable[..., None], call: Call, tmp_path: Path
 ) -> None:
     name, size, words = FILES[line]

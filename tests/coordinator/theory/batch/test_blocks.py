@@ -21,6 +21,7 @@ from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from tests.helpers.batch_support import run
 from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 
 
 def broadcast(topology: str, algorithm: str, redundancy: int = 1) -> Plan:
@@ -38,22 +39,14 @@ def evaluated(given: Plan, text: str, numbers: range | None = None) -> BatchOutc
 
 
 @pytest.mark.parametrize(
-    ("topology", "algorithm", "redundancy", "blocks", "sets", "due", "lost", "served"),
-    [("star:4", "greedy-tree", 1, "substar=1", 9, 153, 8, 7), ("star:4", "edt", 3, "substar=1", 9, 153, 0, 9),
-     ("hypercube:3", "sbt", 1, "subcube=1:1", 9, 45, 6, 6), ("hypercube:3", "nesbt", 3, "subcube=1:1", 9, 45, 0, 9),
-     ("hypercube:3", "sbt", 1, "subcube=1:2", 3, 9, 0, 3), ("hypercube:3", "nesbt", 3, "subcube=1:2", 3, 9, 0, 3),
-     ("hypercube:4", "sbt", 1, "subcube=1:1", 28, 364, 40, 16), ("hypercube:4", "sbt", 1, "subcube=1:2", 18, 198, 24, 12),
-     ("hypercube:4", "sbt", 1, "subcube=1:3", 4, 28, 0, 4), ("hypercube:4", "nesbt", 4, "subcube=1:1", 28, 364, 0, 28),
-     ("hypercube:4", "nesbt", 4, "subcube=1:2", 18, 198, 0, 18), ("hypercube:4", "nesbt", 4, "subcube=1:3", 4, 28, 0, 4),
-     ("ej:2+3", "improved", 1, "ball=1", 12, 132, 6, 6), ("ej:2+3", "independent-trees", 6, "ball=1", 12, 132, 0, 12)],
-)  # fmt: skip
-def test_one_block_before_the_first_step(
-    topology: str, algorithm: str, redundancy: int, blocks: str, sets: int, due: int, lost: int, served: int
-) -> None:
-    given = broadcast(topology, algorithm, redundancy)
+    "row", golden_rows("reliability", "blocks"), ids=lambda row: f"{row['scenario']} {row['blocks']}"
+)
+def test_one_block_before_the_first_step(row: dict[str, str]) -> None:
+    given, blocks = Case(row["scenario"]).plan, row["blocks"]
     found = evaluated(given, f"all:{blocks}")
-    assert (len(found.expected), found.expected.sum(), (found.expected - found.intact).sum()) == (sets, due, lost)
-    assert found.served.sum() == served
+    lost, served = (found.expected - found.intact).sum(), found.served.sum()
+    numbers = (len(found.expected), found.expected.sum(), lost, served)
+    assert numbers == tuple(int(row[name]) for name in ("sets", "due", "lost", "served"))
     # The same with messages, and every node that is due a message could be reached.
     (fault_set,) = parse_fault_sets(f"all:{blocks}")
     for at, specs in enumerate(every_set(fault_set, FaultSites(given.algorithm))):
@@ -141,35 +134,8 @@ def test_racks_of_a_network_file(tmp_path: Path) -> None:
         every_set(parse_fault_sets("all:rack=1:row")[0], FaultSites(given.algorithm))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("substar=1:2", "takes no value"), ("subcube=1", "needs a whole number"), ("ball=1:x", "needs a whole number"),
-     ("busiest:substar=1", "random, bernoulli, worst, all"), ("substar=1;nodes=1", "not together with single"),
-     ("substar=1;substar=2", "'substar' is repeated"), ("rack=1:a b", "not the name of an attribute")],
-)  # fmt: skip
-def test_malformed_blocks(text: str, message: str) -> None:
-    with pytest.raises(ScenarioError, match=message):
-        parse_fault_sets(text)
-
-
-@pytest.mark.parametrize(
-    ("topology", "algorithm", "text", "message"),
-    [("hypercube:3", "sbt", "substar=1", "blocks of star graphs"), ("star:4", "edt", "subcube=1:1", "blocks of hypercubes"),
-     ("hypercube:3", "sbt", "subcube=1:4", "at most 3"), ("star:4", "edt", "substar=10", "but only 9 may fail"),
-     ("hypercube:3", "sbt", "ball=1:3", "but only 0 may fail"), ("hypercube:7", "sbt", "ball=1:2", "more than 1,000 nodes")],
-)  # fmt: skip
-def test_networks_without_such_blocks(
-    topology: str, algorithm: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_blocks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert blocks.MOST_MEMBERS == 2**20
     monkeypatch.setattr(blocks, "MOST_MEMBERS", 1_000)
-    with pytest.raises(ScenarioError, match=message):
-        _ = Case(f"{topology} broadcast {algorithm}", f"random:{text}").plan
-
-
-@pytest.mark.parametrize(
-    "text", ["substar=1", "subcube=0..2:1", "bernoulli:ball=0.1:2", "all:links-of=2@3", "rack=1:power"]
-)
-def test_names_are_read_back(text: str) -> None:
-    for fault_set in parse_fault_sets(text):
-        assert parse_fault_sets(fault_set.name) == [fault_set]
+    with pytest.raises(ScenarioError, match="more than 1,000 nodes"):
+        _ = Case("hypercube:7 broadcast sbt", "random:ball=1:2").plan
