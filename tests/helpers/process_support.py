@@ -1,10 +1,19 @@
 """States of processes and of their connections, as /proc shows them."""
 
+import subprocess
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
+
+
+def ended_process() -> int:
+    """Return the id of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
 
 
 def is_gone(process: psutil.Process) -> bool:

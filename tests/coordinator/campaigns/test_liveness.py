@@ -1,11 +1,9 @@
 """Campaigns that end all faults: every trial is held to its bound, and the others name what waits, and for what."""
 
-from typing import Any
-
 import pytest
 
-from emunode.annexes import RELIABLE_LAYER, from_annex
 from tests.helpers.command_line import Call
+from tests.helpers.feature_support import give_links_up
 
 COMMAND = "campaign --topology hypercube:3 --algorithm sbt --reliable --faults all:links=1@1 --heal-at 8 --workers 1"
 
@@ -30,14 +28,7 @@ def test_trials_that_do_not_finish_are_explained_and_repeated(call: Call) -> Non
 
 
 def test_links_that_send_nothing_again_violate_claims(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    layers = from_annex(*RELIABLE_LAYER)
-
-    def give_up(layer: Any, now: int) -> None:
-        for each in list(layer._outstanding()):
-            if each.deadline is not None and each.deadline <= now:
-                each.deadline = None
-
-    monkeypatch.setattr(layers, "wake", give_up)
+    give_links_up(monkeypatch)
     done = call(f"{COMMAND} --json")
     assert done.status == 1
     assert any("waiting_nodes == 0" in claim for each in done.data["violations"] for claim in each["claims"])

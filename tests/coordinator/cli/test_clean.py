@@ -1,8 +1,6 @@
 """`coordinator clean`: it removes what killed runs left, and nothing else."""
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +10,9 @@ from coordinator.history.stored.left_behind import TEMPORARY, Record, new_record
 from emunode.errors import RunError
 from tests.coordinator.cli.conftest import Examine
 from tests.helpers.command_line import Call
+from tests.helpers.process_support import ended_process
 
 FLOOD = "--topology star:3 --collective broadcast --algorithm flood --driver memory"
-
-
-def ended_process() -> int:
-    """Return the id of a process that has ended."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    return process.pid
 
 
 # --- clean -----------------------------------------------------------------------------------------------------------

@@ -42,11 +42,3 @@ def test_formats_have_every_metric(call: Call, runs: tuple[Path, Path]) -> None:
         assert [row[1] for row in rows].count(name) == 1, name
         assert f"| metric | {name} |" in table
         assert len(values) == 2
-
-
-def test_a_page_and_a_plot_are_written(call: Call, runs: tuple[Path, Path], tmp_path: Path) -> None:
-    assert call("compare --out page.html --plot bars.svg --json", *runs).status == 0
-    figure = (tmp_path / "bars.svg").read_text()
-    assert figure.startswith("<svg")
-    assert "var(" not in figure
-    assert "<!doctype html>" in (tmp_path / "page.html").read_text().lower()

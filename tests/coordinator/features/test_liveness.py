@@ -13,6 +13,7 @@ from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from tests.helpers.annex_support import needs_annex
 from tests.helpers.command_line import Call
+from tests.helpers.feature_support import give_links_up
 from tests.helpers.scenarios import Case
 
 RELIABLE = "hypercube:3 broadcast sbt reliable=true"
@@ -83,14 +84,7 @@ def test_everything_but_the_time_out_follows_the_end(after: int, back_off: bool)
 
 
 def test_links_that_resend_nothing_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    layers = from_annex(*RELIABLE_LAYER)
-
-    def give_up(layer: Any, now: int) -> None:
-        for each in list(layer._outstanding()):
-            if each.deadline is not None and each.deadline <= now:
-                each.deadline = None
-
-    monkeypatch.setattr(layers, "wake", give_up)
+    give_links_up(monkeypatch)
     case = Case(RELIABLE, "down:000>001@1-2")
     assert verdicts(case)["waiting_nodes"] is Verdict.VIOLATED
     assert case.run.verdict is Verdict.VIOLATED

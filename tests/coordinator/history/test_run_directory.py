@@ -3,8 +3,6 @@
 import errno
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from resource import RLIMIT_AS, getrlimit, setrlimit
 
@@ -13,6 +11,7 @@ import pytest
 from coordinator.cli.leftovers import leftovers
 from coordinator.history.run_directory import TAIL_BYTES, RunDirectory
 from emunode.errors import ScenarioError
+from tests.helpers.process_support import ended_process
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -32,13 +31,6 @@ def everything(folder: Path) -> set[str]:
 def abandoned() -> list[Path]:
     """Everything that `clean` would remove."""
     return [path for each in leftovers() for path in each.files]
-
-
-def dead_process() -> int:
-    """The id of a process that has ended."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    return process.pid
 
 
 def test_run_appears_atomically() -> None:
@@ -157,7 +149,7 @@ def test_operating_system_errors_are_reported(monkeypatch: pytest.MonkeyPatch, m
 
 
 def test_unfinished_latest_link_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = dead_process()
+    gone = ended_process()
     monkeypatch.setattr(os, "getpid", lambda: gone)
     monkeypatch.setattr(Path, "replace", lambda *_: None)  # killed just before
     open_directory("net", 0, None).finish()

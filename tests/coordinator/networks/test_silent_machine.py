@@ -3,7 +3,6 @@
 Coordinators and hosts are in two network namespaces. The time until a silent machine counts as gone is shorter here.
 """
 
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from coordinator.planning.namespace import unavailable_reason
 from emunode.net.framed_streams import GONE_SECONDS
 from tests.helpers.cluster_support import needs
 from tests.helpers.command_line import SECONDS, Running, wait_until
+from tests.helpers.wired_machines import ip, wired
 
 GONE = 6
 ADDRESSES = {"tb-cut-one": "10.178.0.2", "tb-cut-two": "10.178.0.3"}
@@ -52,11 +52,6 @@ RUNS: dict[str, tuple[str, str, str]] = {
 """By state of a run: the program of its coordinator, and its words before and after the endpoint."""
 
 
-def ip(*words: str) -> str:
-    """Return the output of a command of ip(8)."""
-    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=30).stdout
-
-
 def inside(name: str, program: str, *words: str) -> list[str]:
     """Return the command of a Python program in a namespace."""
     return ["ip", "netns", "exec", name, sys.executable, "-c", program, *words]
@@ -65,19 +60,8 @@ def inside(name: str, program: str, *words: str) -> list[str]:
 @pytest.fixture
 def wire() -> Iterator[None]:
     """Connect two namespaces by one wire."""
-    one, two = ADDRESSES
-    try:
-        for name in ADDRESSES:
-            ip("netns", "add", name)
-        ip("-n", one, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", two)
-        for name, address in ADDRESSES.items():
-            ip("-n", name, "addr", "add", f"{address}/24", "dev", "wire")
-            for link in ("lo", "wire"):
-                ip("-n", name, "link", "set", link, "up")
+    with wired(ADDRESSES):
         yield
-    finally:
-        for name in ADDRESSES:
-            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True, timeout=30)
 
 
 def connections(name: str) -> int:

@@ -30,8 +30,6 @@ def test_png_contains_text(runs: Runs, call: Call) -> None:
 
 def test_report_command(runs: Runs, call: Call) -> None:
     run = runs(STAR4)
-    assert call("report", run.path, "--out", "page.html").status == 0
-    assert Path("page.html").read_text() == run.text
     shutil.copytree(run.path, "runs/mine/one")
     Path("runs/mine/latest").symlink_to("one")
     for name in ("mine", "runs/mine", "runs/mine/latest"):

@@ -94,8 +94,10 @@ def test_a_damaged_run_is_compared_as_far_as_it_can_be(runs: Path, tmp_path: Pat
 
 
 def test_the_command_writes_the_page(call: Call, runs: Path, tmp_path: Path) -> None:
-    ended = call("compare --out page.html", runs / "edt", runs / "greedy")
+    ended = call("compare --out page.html --plot bars.svg", runs / "edt", runs / "greedy")
     assert ended.status == 0
+    assert (tmp_path / "bars.svg").read_text().startswith("<svg")
+    assert "var(" not in (tmp_path / "bars.svg").read_text()
     assert ended.out == call("compare", runs / "edt", runs / "greedy").out
     assert (tmp_path / "page.html").read_text().endswith("</html>")
     refused = call("compare --out seven.html", *[runs / "edt"] * 7)

@@ -4,24 +4,17 @@ import re
 
 import pytest
 
-from tests.helpers.report_runs import GATHER, Runs
+from tests.helpers.report_runs import Runs
 
 ALTERED = {
-    "outvoted": "star:4 broadcast edt redundancy=3 fault=byzantine:2134",
     "outvoting": "star:4 broadcast edt redundancy=3 fault=byzantine:2134 fault=byzantine:3214",
     "split": "star:4 broadcast edt redundancy=2 fault=byzantine:2134",
     "two altered copies": "star:4 broadcast edt redundancy=3 fault=corrupt:1234>2134:1 fault=corrupt:1234>3214:1",
     "one copy": "star:4 broadcast greedy-tree fault=byzantine:2134",
-    "messages": "star:4 broadcast greedy-tree messages=3 fault=corrupt:1234>2134:1@1-2",
-    "segments": "star:4 broadcast greedy-tree segments=4 fault=corrupt:1234>2134:1@1-2 fault=crash:4231@3",
-    "flood": "star:4 broadcast flood fault=byzantine:2134 fault=byzantine:4231",
-    "allgather": "star:4 allgather edt-dfs redundancy=3 fault=byzantine:2134 fault=byzantine:3214",
-    "gather": f"{GATHER} fault=byzantine:2134",
-    "reduce": "star:4 reduce greedy-tree messages=2 fault=byzantine:2134",
 }
 
 
-@pytest.mark.parametrize("name", ["outvoting", "split", "two altered copies", "one copy"])
+@pytest.mark.parametrize("name", ALTERED)
 def test_report_counts_intact_messages(name: str, runs: Runs) -> None:
     run = runs(ALTERED[name])
     intact, expected = run.summary["intact_deliveries"], run.summary["expected_deliveries"]

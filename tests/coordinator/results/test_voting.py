@@ -3,23 +3,18 @@
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from coordinator.history.journal import sorted_records, table
-from coordinator.reports.numbers import verdict_note
 from coordinator.results.metrics import measure
-from coordinator.results.reasons import unserved_words
-from emunode.topologies.registry import parse_topology
 from tests.helpers.scenarios import Case
 from tests.helpers.support import failures, played, run_scenario
 
 STAR: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "source": "1234"}
-LABELS = [parse_topology("star:4").label(rank) for rank in range(1, 24)]
 
 
-@pytest.mark.parametrize("byzantine", LABELS)
-def test_three_copies_tolerate_one_byzantine_node(byzantine: str) -> None:
-    result = run_scenario(None, **STAR, redundancy=3, messages=2, fault=[f"byzantine:{byzantine}"])
+def test_three_copies_tolerate_one_byzantine_node() -> None:
+    """Whichever it is: the engine goes through all of them in theory/test_votes.py."""
+    result = run_scenario(None, **STAR, redundancy=3, messages=2, fault=["byzantine:2134"])
     assert result.verdict == "holds", failures(result)
     summary = result.summary
     assert summary["intact_deliveries"] == summary["elected_right"] == summary["expected_deliveries"] == 2 * 22
@@ -45,11 +40,6 @@ def test_majority_with_a_byzantine_node_and_a_crash() -> None:
     both = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134", "crash:3214@1"])
     assert both.summary["elected_none"] == 21
     assert (both.verdict, both.summary["intact_deliveries"]) == ("holds", 0)
-    assert (
-        verdict_note(both.summary)
-        == "claims hold; 0 of 21 delivered, as predicted, which proves nothing about delivery"
-    )
-    assert unserved_words(both.summary) == "no value won: votes tied"
     # Theory needs faults that last from the first step on; of others the schedule tells the outcome.
     later = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134@3", "crash:3214@1"])
     assert later.verdict == "holds"

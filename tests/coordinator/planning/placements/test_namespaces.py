@@ -4,7 +4,6 @@ The namespaces are machines of the driver ssh, whose client is replaced by `ip n
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.helpers.annex_support import needs_every_annex
 from tests.helpers.cluster_support import needs
 from tests.helpers.command_line import run_process
 from tests.helpers.scenarios import Case
+from tests.helpers.wired_machines import wired
 
 PLACEMENTS = ("blocks", "round-robin")
 RUNS = """
@@ -35,11 +35,6 @@ FLAGS = (
 )
 
 
-def ip(*words: str) -> str:
-    """Return the output of a command of ip(8)."""
-    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=30).stdout
-
-
 @pytest.fixture
 def ssh(tmp_path: Path) -> Iterator[Path]:
     """Connect two namespaces by one wire; yield a client that executes a command in the namespace of an address."""
@@ -49,19 +44,8 @@ def ssh(tmp_path: Path) -> Iterator[Path]:
     script = f'words=("$@")\ncase ${{words[-2]}} in\n{cases}\nesac\nexec ip netns exec $name sh -c "${{words[-1]}}"\n'
     client.write_text(f"#!/bin/bash\n{script}")
     client.chmod(0o755)
-    one, two = MACHINES
-    try:
-        for name in MACHINES:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", one, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", two)
-        for name, address in MACHINES.items():
-            ip("-n", name, "addr", "add", f"{address}/24", "dev", "wire")
-            ip("-n", name, "link", "set", "wire", "up")
+    with wired(MACHINES):
         yield client
-    finally:
-        for name in MACHINES:
-            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True, timeout=30)
 
 
 def bytes_on_the_wire(folder: Path) -> int:

@@ -17,9 +17,9 @@ from emunode.faults.byzantine import Byzantine
 from emunode.faults.effects import Alters, Interval, Stops
 from emunode.faults.kinds import FOREVER, Crash, Delay, Down
 from tests.coordinator.theory.test_reliability import golden
-from tests.coordinator.theory.test_votes import TABLE
 from tests.helpers.batch_support import batch_of, compare, run
 from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 
 ALWAYS = Interval(1, FOREVER + 1)
 
@@ -66,13 +66,13 @@ def struck(engine: BatchEngine, kind: str, places: object, sets: np.ndarray) -> 
     return batch
 
 
-@pytest.mark.parametrize("case", [case for case in TABLE if case[1] > 1], ids=str)
-def test_votes_under_byzantine_nodes_are_those_of_brute_force(case: tuple[str, int]) -> None:
-    given = Case(case[0]).plan
+@pytest.mark.parametrize("row", golden_rows("reliability", "byzantine_votes"), ids=lambda row: " ".join(row.values()))
+def test_votes_under_byzantine_nodes_are_those_of_brute_force(row: dict[str, str]) -> None:
+    given = Case(row["scenario"]).plan
     engine = batch_engine_of(given)
-    sets = np.array(list(combinations(range(1, given.topology.order), case[1])))
+    sets = np.array(list(combinations(range(1, given.topology.order), int(row["byzantine"]))))
     outcome = engine.evaluate(struck(engine, "byzantine", range(given.topology.order), sets), copies=True)
-    assert tuple(outcome.elected.sum(axis=1).tolist()) == TABLE[case][1]
+    assert outcome.elected.sum(axis=1).tolist() == [int(row[name]) for name in ("right", "wrong", "none")]
 
 
 # --- against messages --------------------------------------------------------------------------------------------------
