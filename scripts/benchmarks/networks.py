@@ -4,11 +4,12 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from statistics import median
 from tempfile import TemporaryFile
 
 import networkx
-import psutil
 import trio
 
 from coordinator.networks.host_network import HostNetwork
@@ -71,9 +72,27 @@ async def run_steps(network: HostNetwork, most: int) -> int:
     return rows // wire.ROW.size
 
 
-def cpu_seconds(pids: list[int]) -> float:
-    """Return the user and system time of these processes so far."""
-    return float(sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids))
+async def until_idle(network: HostNetwork) -> int:
+    """Run a network until a step sends nothing, and return the next step."""
+    step = 1
+    while (await network.step(step, ())).busy:
+        step += 1
+    return step + 1
+
+
+async def idle_milliseconds(network: HostNetwork, first: int, count: int, *, everyone: bool) -> float:
+    """Return the median time of steps without packets, in which all hosts report if `everyone`."""
+    times = []
+    for step in range(first, first + count):
+        began = time.perf_counter()
+        await network.barrier.step(step, (), everyone=everyone)
+        times.append(time.perf_counter() - began)
+    return median(times) * 1000
+
+
+def processor_seconds(pids: Sequence[int]) -> list[float]:
+    """Return the processor time of each of these processes so far, as the scheduler counts it, in nanoseconds."""
+    return [int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9 for pid in pids]
 
 
 def networkx_loop(topology: Topology) -> float:

@@ -66,33 +66,15 @@ def _end_session(process: "subprocess.Popen[str]") -> None:
                 process.wait(5)
 
 
-def ask(
-    module: str,
-    name: str,
-    *,
-    python: str = sys.executable,
-    within: Sequence[str] = (),
-    seconds: float = 300,
-    pass_fds: Sequence[int] = (),
-    **arguments: object,
-) -> object:
-    """Return the answer of a module of this package, run as a program, to the question `name`.
-
-    `python` is the interpreter; `within` is a command that starts it.
-    """
-    question = json.dumps({"name": name, "arguments": arguments})
+def measure(
+    implementation: str, question: str, *, fds: Sequence[int] = (), seconds: float = 300, **values: object
+) -> float:
+    """Return the answer of a module of `implementations`, run in its own process that inherits `fds`."""
     answer = run_program(
-        [*within, python, "-m", module],
+        [sys.executable, "-m", f"benchmarks.implementations.{implementation}"],
         seconds=seconds,
-        question=question,
-        pass_fds=pass_fds,
+        question=json.dumps({"name": question, "arguments": values}),
+        pass_fds=fds,
         environment={"PYTHONPATH": os.pathsep.join((str(SCRIPTS), str(ROOT))), "PYTHONSAFEPATH": "1"},
     )
-    return json.loads(answer.splitlines()[-1])
-
-
-def measure(implementation: str, question: str, *, fds: Sequence[int] = (), **arguments: object) -> float:
-    """Return the answer of a module of `implementations`, run in its own process that inherits `fds`."""
-    answer = ask(f"benchmarks.implementations.{implementation}", question, pass_fds=fds, **arguments)  # type: ignore[arg-type]
-    assert isinstance(answer, float | int)
-    return float(answer)
+    return float(answer.splitlines()[-1])

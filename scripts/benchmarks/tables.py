@@ -1,7 +1,6 @@
 """Figures as text for a terminal, and as Markdown between two marks of a document.
 
 <!-- bench core -->  ..  <!-- /bench -->              every row of a section
-<!-- bench core: I/O core -->  ..  <!-- /bench -->    rows of these figures only (several: separated by `;`)
 <!-- bench core across -->  ..  <!-- /bench -->       a row for each subject, and a column for each figure
 <!-- bench wanted -->  ..  <!-- /bench -->            every row with a target
 """
@@ -16,9 +15,7 @@ from benchmarks.results import rows_of
 from coordinator.reports.tables import to_markdown
 
 HEADER = f"{'what':34} {'figure':42} {'value':>10} {'unit':14} {'share':>7}  of"
-MARKS = re.compile(
-    r"<!-- bench (?P<section>\w+)(?P<across> across)?(?:: (?P<figures>[^>]*?))? -->\n.*?<!-- /bench -->", re.DOTALL
-)
+MARKS = re.compile(r"<!-- bench (?P<section>\w+)(?P<across> across)? -->\n.*?<!-- /bench -->", re.DOTALL)
 WANTED = "wanted"
 
 
@@ -65,11 +62,8 @@ def render(text: str, document: Mapping[str, Any]) -> str:
 
 
 def _between(found: "re.Match[str]", document: Mapping[str, Any]) -> str:
-    section, figures = found["section"], found["figures"]
+    section = found["section"]
     rows = wanted_rows(document) if section == WANTED else rows_of(document, section)
-    if figures:
-        named = [figure.strip() for figure in figures.split(";")]
-        rows = [row for row in rows if row.figure.strip() in named]
     first = found[0].split("\n", 1)[0]
     if not rows:
         raise ValueError(f"nothing was measured for {first}")

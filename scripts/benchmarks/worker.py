@@ -1,4 +1,4 @@
-"""Counterpart of `subprocesses.ask`: answer one question on standard input. Standard library only."""
+"""Counterpart of `subprocesses.measure`: answer one question on standard input. Standard library only."""
 
 import json
 import sys

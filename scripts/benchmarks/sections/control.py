@@ -8,15 +8,14 @@ same steps: other work on the machine slows both alike.
 import resource
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import mean, median
 from time import perf_counter, process_time
 
 import psutil
 import trio
 
-from benchmarks.networks import network_up, plan_of
-from benchmarks.record import Note, Options, Row, Section
+from benchmarks.networks import idle_milliseconds, network_up, plan_of, processor_seconds, until_idle
+from benchmarks.record import Options, Row, Section
 from coordinator.networks.control_tree import COORDINATOR, FAN_OUT, TREE_HOSTS, tree_parents
 from coordinator.networks.host_network import HostNetwork
 from coordinator.planning.plan import Plan
@@ -32,21 +31,13 @@ SAMPLE = 20
 DESCRIPTORS = 20_000
 
 
-def processor_seconds(pids: Sequence[int]) -> list[float]:
-    """Return the processor time of each of these processes so far."""
-    return [int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9 for pid in pids]
-
-
 async def steps_of(network: HostNetwork, first: int, count: int, everyone: bool) -> tuple[float, float, list[float]]:
     """Run steps without packets; return milliseconds of a step, and processor time of coordinator and hosts in each."""
-    times, before, own = [], processor_seconds(network.pids), process_time()
-    for step in range(first, first + count):
-        began = perf_counter()
-        await network.barrier.step(step, (), everyone=everyone)
-        times.append(perf_counter() - began)
+    before, own = processor_seconds(network.pids), process_time()
+    spent = await idle_milliseconds(network, first, count, everyone=everyone)
     own = process_time() - own
     after = processor_seconds(network.pids)
-    return median(times) * 1000, own / count, [(now - then) / count for then, now in zip(before, after, strict=True)]
+    return spent, own / count, [(now - then) / count for then, now in zip(before, after, strict=True)]
 
 
 def cost_of_child(seconds: Sequence[float], parents: Sequence[int]) -> float:
@@ -61,18 +52,17 @@ async def measure(plan: Plan, steps: int) -> list[Row]:
     """Return the figures of one network."""
     hosts, began = plan.hosts, perf_counter()
     async with network_up(plan) as network:
-        subject, step = f"{hosts} hosts", 1
+        subject = f"{hosts} hosts"
         found = [Row(subject, "start", perf_counter() - began, "s")]
-        while (await network.step(step, ())).busy:
-            step += 1
+        first = await until_idle(network)
         sample = [psutil.Process(pid).memory_full_info().uss for pid in network.pids[:: max(1, hosts // SAMPLE)]]
         found.append(Row(subject, "memory of a host process", median(sample) / 2**20, "MiB"))
-        idle, *_ = await steps_of(network, step + 1, steps, False)
+        idle, *_ = await steps_of(network, first, steps, False)
         found.append(Row(subject, IDLE, idle, "ms", at_most=IDLE_MS))
-        tree, _, in_tree = await steps_of(network, step + 1 + steps, steps, True)
+        tree, _, in_tree = await steps_of(network, first + steps, steps, True)
         found.append(Row(subject, "step of all hosts through the tree", tree, "ms"))
         network.barrier.leave_tree()
-        direct, own, alone = await steps_of(network, step + 1 + 2 * steps, steps, True)
+        direct, own, alone = await steps_of(network, first + 2 * steps, steps, True)
         found.append(Row(subject, "step of all hosts, each ordered", direct, "ms"))
         found.append(Row(subject, "coordinator, for each host it orders", own / hosts * 1e6, "us of CPU time"))
         found.append(Row(subject, "host, for an order", mean(alone) * 1e6, "us of CPU time"))
@@ -81,7 +71,7 @@ async def measure(plan: Plan, steps: int) -> list[Row]:
     return found
 
 
-def rows(options: Options) -> Iterator[Row | Note]:
+def rows(options: Options) -> Iterator[Row]:
     """Yield the figures of each network."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < DESCRIPTORS <= hard:

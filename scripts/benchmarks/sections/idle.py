@@ -6,13 +6,11 @@ same. An idle step has no host with work, so no order is sent.
 
 from collections.abc import Iterator
 from functools import partial
-from statistics import median
-from time import perf_counter
 
 import trio
 
 from benchmarks.interleaved import interleave
-from benchmarks.networks import network_up, plan_of
+from benchmarks.networks import idle_milliseconds, network_up, plan_of, until_idle
 from benchmarks.record import Options, Row, Section
 from benchmarks.subprocesses import measure
 from coordinator.planning.plan import Plan
@@ -27,15 +25,7 @@ QUICK_CASES = ((2, None),)
 async def idle_step(plan: Plan, steps: int, everyone: bool = False) -> float:
     """Return milliseconds of an idle step; all hosts report if `everyone`."""
     async with network_up(plan) as network:
-        first = 1
-        while (await network.step(first, ())).busy:
-            first += 1
-        times = []
-        for step in range(first + 1, first + 1 + steps):
-            began = perf_counter()
-            await network.barrier.step(step, (), everyone=everyone)
-            times.append(perf_counter() - began)
-    return median(times) * 1000
+        return await idle_milliseconds(network, await until_idle(network), steps, everyone=everyone)
 
 
 def rows(options: Options) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from time import process_time
 import trio
 
 from benchmarks.interleaved import interleave
-from benchmarks.networks import connected, cpu_seconds, network_up, plan_of, run_steps
+from benchmarks.networks import connected, network_up, plan_of, processor_seconds, run_steps
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.subprocesses import measure
 from coordinator.planning.plan import Plan
@@ -44,9 +44,9 @@ def busy_plan(name: str, segment_bytes: int, hosts: int) -> Plan:
 async def whole_stack(plan: Plan, steps: int) -> float:
     """Return packets per CPU second of the host processes over the first `steps` steps of a run, set-up not counted."""
     async with network_up(plan) as network:
-        before = cpu_seconds(network.pids)
+        before = sum(processor_seconds(network.pids))
         packets = await run_steps(network, steps)
-        spent = cpu_seconds(network.pids) - before
+        spent = sum(processor_seconds(network.pids)) - before
     return packets / spent
 
 
