@@ -1,4 +1,4 @@
-"""Measure the lateness of this machine under the timed clock, and the speed-up of nESBT over SBT in real time.
+"""Measure the lateness of this machine under the timed clock.
 
 Ring test: all nodes of S_n forward packets along a Hamiltonian cycle at the same time. Theory predicts a duration of
 hops x (startup + bytes x per_byte). The result is the median over several runs of the lateness of the last packet, as a
@@ -12,14 +12,11 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from coordinator.annexes.papers.johnsson_ho import timed_speedup
-from coordinator.annexes.papers.run_cache import open_run_cache
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
 from coordinator.planning.namespace import enter_own_network, unavailable_reason
@@ -107,19 +104,16 @@ def table(hops: int, runs: int) -> Iterator[dict[str, Any]]:
 
 
 def main() -> int:
-    """Print the tables; exit status 1 if a target is missed."""
+    """Print the table; exit status 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="runs of each case (default 5)")
     parser.add_argument("--hops", type=int, default=20, help="hops of each run (default 20)")
-    parser.add_argument("--speedup", action="store_true", help="measure nESBT over SBT instead (15 s)")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of a table")
     options = parser.parse_args()
     if refusal := unavailable_reason():
         print(refusal, file=sys.stderr)
     else:
         enter_own_network()
-    if options.speedup:
-        return speedup(as_json=options.json)
     met = True
     if not options.json:
         print(*COLUMNS, sep="  ")
@@ -132,17 +126,6 @@ def main() -> int:
         shown = row if in_time else {**row, "verdict": "short"}
         cells = ("" if shown[name] is None else form.format(shown[name]) for name, form in COLUMNS.items())
         print(*map(str.rjust, cells, map(len, COLUMNS)), sep="  ", flush=True)
-    return 0 if met else 1
-
-
-def speedup(*, as_json: bool) -> int:
-    """Return figures 16 and 17 of Johnsson and Ho in real time."""
-    met = True
-    with open_run_cache() as cache:
-        for row in timed_speedup.rows(replace(cache, sizes=timed_speedup.REPRODUCTION.sizes)):
-            met &= row["verdict"] == "holds"
-            values = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values())
-            print(json.dumps(row) if as_json else "  ".join(map(" ".join, zip(row, values, strict=True))), flush=True)
     return 0 if met else 1
 
 
