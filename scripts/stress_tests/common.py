@@ -1,7 +1,9 @@
 """The frame of the sections: rows of the summary, experiments in forked processes, and functions to disturb a run."""
 
 import contextlib
+import ctypes
 import functools
+import gc
 import importlib
 import json
 import multiprocessing
@@ -13,7 +15,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +50,12 @@ class Attempt(NamedTuple):
     tried: int = 1
     not_reached: tuple[str, ...] = ()
     """Experiments that a busy machine prevented."""
+
+
+def attempt_of(name: str, wrong: Iterable[str], counts: Iterable[str] = (), *, busy: bool = False) -> Attempt:
+    """Return one named experiment with its problems, or one that a busy machine prevented."""
+    late = (f"{name}: not reached: the machine is busy",) if busy else ()
+    return Attempt([f"{name}: {problem}" for problem in wrong], Counter(counts), not_reached=late)
 
 
 class Attempts:
@@ -95,6 +103,14 @@ class Row:
         self.not_reached += not_reached
         for problem in (*wrong, *not_reached):
             self.show(problem)
+
+    def tell(self, counts: Mapping[str, int], names: Iterable[str] = ()) -> None:
+        """Note these counts, or all of them by name."""
+        self.note = ", ".join(f"{name}: {counts[name]}" for name in names or sorted(counts))
+
+    def require(self, counts: Mapping[str, int], names: Iterable[str], lack: str) -> None:
+        """Record the names that were never counted as problems."""
+        self.wrong += [f"{lack} {name}" for name in names if not counts[name]]
 
     def show(self, progress: str) -> None:
         """Print a line while the section is running."""
@@ -146,6 +162,20 @@ class Budget:
         return sample if self.sample else whole
 
 
+def lock_step_runs() -> list[tuple[str, str]]:
+    """Return the recorded scenarios under the clock of steps, each with its hash; a busy machine is late for other ones."""
+    from tests.helpers.recorded_runs import recorded
+
+    records = [(record["scenario"], record["journal_hash"]) for record in recorded()]
+    return [(line, digest) for line, digest in records if "clock=timed" not in line]
+
+
+def words_of(values: Mapping[str, Any]) -> list[str]:
+    """Return the flags of a scenario with these values; each fault has one of its own."""
+    pairs = ((name, value if name == "fault" else (value,)) for name, value in values.items())
+    return [f"--{name.replace('_', '-')}={each}" for name, several in pairs for each in several]
+
+
 def preload() -> None:
     """Import the whole coordinator before forking: once for all forks, and while no other thread holds an import lock."""
     for module in pkgutil.walk_packages(coordinator.__path__, "coordinator."):
@@ -167,15 +197,20 @@ def _call(function: Callable[..., Answer], *arguments: object) -> Answer:
 
 
 class Usage(NamedTuple):
-    """Memory in bytes, descriptors and processes of this process and its descendants."""
+    """Memory in bytes, descriptors and processes of this process and its descendants, and objects of this process."""
 
     rss: int
     descriptors: int
     processes: int
+    objects: int
 
 
 def usage() -> Usage:
-    """Measure the usage of this moment."""
+    """Measure the usage of this moment, without garbage, and without free memory where the C library can give it back."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
     me = psutil.Process()
     rss = descriptors = processes = 0
     for process in (me, *me.children(recursive=True)):
@@ -183,7 +218,20 @@ def usage() -> Usage:
             rss += process.memory_info().rss
             descriptors += process.num_fds()
             processes += 1
-    return Usage(rss, descriptors, processes)
+    return Usage(rss, descriptors, processes, sys.getallocatedblocks())
+
+
+def growth(samples: Sequence[Usage], allowed: Mapping[str, float]) -> list[str]:
+    """Return what grew more than is allowed between the first half of the samples and the second; needs four samples."""
+    half = len(samples) // 2
+    if half < 2:
+        return []
+    before, after = (Usage(*map(max, zip(*part, strict=True)))._asdict() for part in (samples[:half], samples[half:]))
+    return [
+        f"{name} grew from {before[name]:,} to {after[name]:,}; open: {open_files()}"
+        for name, most in allowed.items()
+        if after[name] > before[name] + most
+    ]
 
 
 def open_files() -> list[str]:

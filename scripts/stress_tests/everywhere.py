@@ -1,7 +1,7 @@
-"""The recorded hashes of 300 scenarios with every Python from 3.11 to 3.14 here, on every driver, and in other surroundings.
+"""The recorded hashes of 300 scenarios with every Python from 3.11 to 3.14 here, and in other surroundings.
 
-Drivers: hosts on this machine with one and with three ranks each, hosts that join, and containers where an engine answers
-and has the image; each runs scenarios in lock-step. Surroundings: two seeds of hash randomisation, another locale, another
+So are scenarios in lock-step over hosts that join, and in containers where an engine answers and has the image;
+`determinism` runs them over hosts on this machine. Surroundings: two seeds of hash randomisation, another locale, another
 time zone, another user. Every other Python gets an environment with the packages of requirements.lock, from a package
 registry. Pythons are found on the PATH, among the versions of pyenv, and in TESTBENCH_PYTHONS, separated by colons.
 """
@@ -11,16 +11,25 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coordinator.networks.launchers.docker import find_image
-from emunode.errors import RunError
-from stress_tests.common import DEADLINE_SECONDS, PYTHONPATH, ROOT, TIMED_OUT, Attempt, Budget, Row
-from tests.helpers.command_line import fields, free_port
+from stress_tests.common import (
+    DEADLINE_SECONDS,
+    PYTHONPATH,
+    ROOT,
+    TIMED_OUT,
+    Attempt,
+    Budget,
+    Row,
+    attempt_of,
+    lock_step_runs,
+    words_of,
+)
+from stress_tests.kill import no_containers
+from tests.helpers.command_line import command, fields, free_port
 
 SCENARIOS = 300
 OVER_SOCKETS = 20
@@ -70,15 +79,15 @@ def prepared(program: Path, version: str, folder: Path) -> Path | str:
     if program == Path(sys.executable):
         return program
     place = folder / f"python{version}"
-    for command in (
+    for words in (
         (program, "-m", "venv", place),
         (place / "bin" / "python", "-m", "pip", "install", "-q", "-r", ROOT / "requirements.lock"),
     ):
         done = subprocess.run(
-            [str(word) for word in command], capture_output=True, text=True, check=False, timeout=4 * DEADLINE_SECONDS
+            [str(word) for word in words], capture_output=True, text=True, check=False, timeout=4 * DEADLINE_SECONDS
         )
         if done.returncode:
-            return f"Python {version}: {(done.stderr.strip().splitlines() or ['no message'])[-1][:200]}"
+            return f"Python {version}: {last_line(done.stderr)[:200]}"
     return place / "bin" / "python"
 
 
@@ -103,7 +112,7 @@ def hashes(
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     found: list[str] = json.loads(done.stdout) if not done.returncode else []
-    return found or (done.stderr.strip().splitlines() or ["no message"])[-1]
+    return found or last_line(done.stderr)
 
 
 def chosen(count: int) -> list[tuple[str, dict[str, Any], str]]:
@@ -142,31 +151,14 @@ def compare(
 
 
 def on_driver(budget: Budget, driver: str, cases: Sequence[tuple[str, str]], number: int) -> Attempt:
-    """Run one scenario by the commands of a driver, and compare its hash with the recorded one."""
+    """Run one scenario over hosts that join or in containers, and compare its hash with the recorded one."""
     line, expected = cases[number]
     folder = budget.scratch / f"driver-{driver}-{number}"
     folder.mkdir()
-    (folder / "scenario.toml").write_text(toml(fields(line)))
-    name, _, ranks = driver.partition(" ")
-    coordinator = [sys.executable, "-m", "coordinator"]
-    flags = ["scenario.toml", "--json", "--out", "out"]
-    if name == "join":
-        endpoint = f"127.0.0.1:{free_port()}"
-        command = [*coordinator, "serve", *flags, "--listen", endpoint, "--hosts", "2"]
-        host = [
-            sys.executable,
-            "-m",
-            "emunode",
-            "--token-file",
-            "token",
-            "--join-seconds",
-            "120",
-            "--coordinator",
-            endpoint,
-        ]
-        commands = [command, host, host]
-    else:
-        commands = [[*coordinator, "run", *flags, "--driver", name, *(["--ranks-per-host", ranks] if ranks else [])]]
+    words, endpoint = [*words_of(fields(line)), "--json", "--out", "out"], f"127.0.0.1:{free_port()}"
+    host = command(f"emunode --token-file token --join-seconds 120 --coordinator {endpoint}")
+    serve = command(f"coordinator serve --listen {endpoint} --hosts 2", *words)
+    commands = [serve, host, host] if driver == "join" else [command(f"coordinator run --driver {driver}", *words)]
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH, "TMPDIR": str(folder)}
     running = [
         subprocess.Popen(each, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -175,40 +167,31 @@ def on_driver(budget: Budget, driver: str, cases: Sequence[tuple[str, str]], num
     try:
         out, problem = running[0].communicate(timeout=DEADLINE_SECONDS)
     except subprocess.TimeoutExpired:
-        return Attempt([f"{driver}: {line}: no end within {DEADLINE_SECONDS:g} s"], Counter())
+        return attempt_of(f"{driver}: {line}", [f"no end within {DEADLINE_SECONDS:g} s"])
     finally:
         for each in running:
             each.kill()
             each.communicate()
-    found = (
-        json.loads(out)["journal_hash"] if out.startswith("{") else (problem.strip().splitlines() or ["no message"])[-1]
-    )
+    digest = json.loads(out)["journal_hash"] if out.startswith("{") else last_line(problem)
     # Containers start so slowly on a busy machine that hosts may be late.
-    if name == "docker" and TIMED_OUT in f"{out}{problem}":
-        return Attempt([], Counter(), not_reached=(f"{driver}: {line}: not reached: the machine is busy",))
-    wrong = [] if found == expected else [f"{driver}: {line}: {found}, recorded is {expected}"]
+    busy = driver == "docker" and TIMED_OUT in f"{out}{problem}"
+    wrong = [] if digest == expected or busy else [f"{digest}, recorded is {expected}"]
     if not wrong:
         shutil.rmtree(folder)
-    return Attempt(wrong, Counter())
+    return attempt_of(f"{driver}: {line}", wrong, busy=busy)
 
 
-def toml(values: Mapping[str, object]) -> str:
-    """Return a scenario file; texts of numbers and of true and false are read as such."""
-    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+def last_line(text: str) -> str:
+    """Return the last line of the errors of a program."""
+    return (text.strip().splitlines() or ["no message"])[-1]
 
 
 def driver_rows(budget: Budget) -> Iterator[Row]:
-    """Yield one row for each driver that this machine has."""
-    every = [(line, expected) for line, more, expected in chosen(SCENARIOS) if not more and "clock=timed" not in line]
-    for driver, whole, sample in (("local 1", 100, 1), ("local 3", 100, 1), ("join", 100, 1), ("docker", 30, 0)):
-        row = Row(f"recorded hashes by the driver {driver}")
-        cases = every[:: max(1, len(every) // max(1, budget.times(whole, sample)))][: budget.times(whole, sample)]
-        if driver == "docker":
-            try:
-                find_image()
-            except RunError as error:
-                row.note = f"left out: {error}"
-                cases = []
+    """Yield one row for each driver that this machine has, beside the one that `determinism` tries."""
+    every = lock_step_runs()
+    for driver, times in (("join", budget.times(100, 1)), ("docker", budget.times(30, 0))):
+        row = Row(f"recorded hashes by the driver {driver}", note=no_containers() if driver == "docker" else "")
+        cases = every[:: len(every) // max(times, 1)][: 0 if row.note else times]
         row.run_all(partial(on_driver, budget, driver, cases), range(len(cases)), processes=3)
         yield row
 

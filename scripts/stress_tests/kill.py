@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -26,7 +25,19 @@ from docker import errors
 from coordinator.cli.leftovers import leftovers
 from coordinator.networks.launchers.docker import RUN_LABEL, DockerLaunch, connect, find_image
 from emunode.errors import RunError
-from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Experiment, Patch, Row, Say, in_fork, read_run, wrap
+from stress_tests.common import (
+    DEADLINE_SECONDS,
+    Attempt,
+    Budget,
+    Experiment,
+    Patch,
+    Row,
+    Say,
+    attempt_of,
+    in_fork,
+    read_run,
+    wrap,
+)
 
 STALL_SECONDS = {"local": 4.0, "docker": 20.0}
 JOIN_SECONDS = 20.0
@@ -201,15 +212,14 @@ def interrupt(budget: Budget, whole: str, driver: str, number: int) -> Attempt:
     kind = ContainerExperiment if driver == "docker" else Experiment
     patch = partial(report_phase, phase, draw.randint(1, STEPS - 2), STALL_SECONDS[driver])
     wrong: list[str] = []
-    not_reached: tuple[str, ...] = ()
     reached: list[psutil.Process] = []
     with kind(budget.scratch / f"kill-{driver}-{number}", arguments, patch) as experiment:
-        if experiment.wait_for_mark():
+        stopped_early = not experiment.wait_for_mark()
+        busy = stopped_early and experiment.timed_out()
+        if not stopped_early:
             time.sleep(draw.choice((0.0, 0.0, draw.random() * 0.02, draw.random() * 0.3)))
             reached = send(experiment, target, sent, draw)
-        elif experiment.timed_out():
-            not_reached = (f"{name}: not reached: the machine is busy",)
-        else:
+        elif not busy:
             wrong.append("the phase was not reached")
         if sent == signal.SIGSTOP and target == "coordinator":
             time.sleep(0.3)
@@ -218,10 +228,9 @@ def interrupt(budget: Budget, whole: str, driver: str, number: int) -> Attempt:
                     process.send_signal(signal.SIGCONT)
         status = experiment.wait(DEADLINE_SECONDS)
         # A run that gave up before its signal ends like one whose hosts were lost.
-        wrong += problems(experiment, "nothing" if not_reached else target, sent, status, whole)
+        wrong += problems(experiment, "nothing" if busy else target, sent, status, whole)
         experiment.keep = bool(wrong)
-    counts = Counter({f"exit {status}": 1, phase: len(reached[:1])})
-    return Attempt([f"{name}: {problem}" for problem in wrong], counts, not_reached=not_reached)
+    return attempt_of(name, wrong, [f"exit {status}", *([phase] if reached else [])], busy=busy)
 
 
 def experiments(driver: str) -> list[tuple[str, str, signal.Signals]]:
@@ -238,24 +247,29 @@ def run_section(budget: Budget) -> Iterator[Row]:
             return
         whole = undisturbed.summaries()[0]["journal_hash"]
     yield kill(budget, whole, "local", budget.times(ROUNDS * len(experiments("local")), 16), processes=5)
-    try:
-        find_image()
-    except RunError as error:
-        yield Row("the same with hosts in containers", note=f"left out: {error}")
-    else:
-        yield kill(budget, whole, "docker", budget.times(len(experiments("docker")), 4), processes=2)
+    yield kill(budget, whole, "docker", budget.times(len(experiments("docker")), 4), processes=2)
 
 
 def kill(budget: Budget, whole: str, driver: str, times: int, processes: int) -> Row:
     """Run `times` experiments with one driver, spread over all combinations."""
     row = Row("signals to any process at any phase" if driver == "local" else "the same with hosts in containers")
+    if driver == "docker" and (reason := no_containers()):
+        row.note = reason
+        return row
     every = len(experiments(driver))
     # a sample is spread over all phases
     numbers = range(times) if times >= every else [number * every // times for number in range(times)]
     counts = row.run_all(partial(interrupt, budget, whole, driver), numbers, processes=processes)
     if not budget.sample:
-        row.wrong += [f"no process was reached in phase {phase}" for phase in PHASES if not counts[phase]]
-    exits = sorted(name for name in counts if name.startswith("exit"))
-    row.note = ", ".join(f"{name}: {counts[name]}" for name in exits)
-    row.note += f"; {sum(counts[phase] for phase in PHASES)} signals reached a process"
+        row.require(counts, PHASES, "no process was reached in phase")
+    row.tell(counts)
     return row
+
+
+def no_containers() -> str:
+    """Return why no hosts can be started in containers; empty if they can."""
+    try:
+        find_image()
+    except RunError as error:
+        return f"left out: {error}"
+    return ""

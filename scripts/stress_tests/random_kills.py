@@ -12,7 +12,6 @@ import random
 import signal
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,14 +21,25 @@ import psutil
 
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink
-from coordinator.networks.launchers.docker import DockerLaunch, find_image
+from coordinator.networks.launchers.docker import DockerLaunch
 from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
-from emunode.errors import RunError, ScenarioError
+from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
-from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Experiment, Row, Say, in_fork, wrap
-from stress_tests.kill import ContainerExperiment, problems, send
+from stress_tests.common import (
+    DEADLINE_SECONDS,
+    Attempt,
+    Budget,
+    Experiment,
+    Row,
+    Say,
+    attempt_of,
+    in_fork,
+    words_of,
+    wrap,
+)
+from stress_tests.kill import ContainerExperiment, no_containers, problems, send
 
 Values = dict[str, Any]
 COLLECTIVES: tuple[Values, ...] = (
@@ -89,16 +99,9 @@ def in_memory(values: Values) -> Expected:
     return Expected(json.loads(json.dumps(result.summary)), result.exit_status)
 
 
-def flags(values: Values, *more: str) -> list[str]:
+def command_of(values: Values, driver: str) -> list[str]:
     """Return the command that runs a scenario with one process per node."""
-    command = ["run", *more, "--ranks-per-host", "1"]
-    for name, value in values.items():
-        flag = f"--{name.replace('_', '-')}"
-        if name == "fault":
-            command += [part for spec in value for part in (flag, spec)]
-        else:
-            command += [flag] if value is True else [flag, str(value)]
-    return command
+    return ["run", *words_of({"driver": driver, "ranks_per_host": 1, **values})]
 
 
 def count_kills(_say: Say) -> None:
@@ -131,10 +134,10 @@ def planned(budget: Budget, driver: str, number: int) -> Attempt:
     crash = f"crash:{topology.label(draw.randrange(topology.order))}@{when}"
     scenario["fault"] = (*scenario.get("fault", ()), crash)
     expected = in_fork(in_memory, scenario)
-    folder = budget.scratch / f"planned-{driver}-{number}"
+    folder, command = budget.scratch / f"planned-{driver}-{number}", command_of(scenario, driver)
     kind = ContainerExperiment if driver == "docker" else Experiment
     busy = False
-    with kind(folder, flags(scenario, "--driver", driver), count_kills) as experiment:
+    with kind(folder, command, count_kills) as experiment:
         status = experiment.wait(DEADLINE_SECONDS)
         wrong = [] if status is not None else [f"no end within {DEADLINE_SECONDS:g} s"]
         if status is not None:
@@ -147,11 +150,8 @@ def planned(budget: Budget, driver: str, number: int) -> Attempt:
         if kills > 1 or (not kills and not busy and not (timed and float(when[:-2]) / 1e3 >= expected.end)):
             wrong.append(f"{kills} processes were killed")
         experiment.keep = bool(wrong)
-    name = f"planned {number}: {' '.join(flags(scenario))}"
-    return Attempt(
-        [f"{name}: {problem}" for problem in wrong],
-        Counter({f"exit {status}": 1, "kills": kills}),
-        not_reached=(f"{name}: not reached: the machine is busy",) if busy else (),
+    return attempt_of(
+        f"planned {number}: {' '.join(command)}", wrong, [f"exit {status}", *["kills"] * kills], busy=busy
     )
 
 
@@ -179,7 +179,7 @@ def unplanned(budget: Budget, ends: Mapping[int, tuple[str, float]], number: int
     draw = random.Random(budget.seed * 1_000_033 + number)
     which = number % len(ends)
     whole, seconds = ends[which]
-    command = flags(UNDISTURBED[which], "--driver", "local")
+    command = command_of(UNDISTURBED[which], "local")
     wrong: list[str] = []
     reached: list[psutil.Process] = []
     with Experiment(budget.scratch / f"unplanned-{number}", command) as experiment:
@@ -190,8 +190,9 @@ def unplanned(budget: Budget, ends: Mapping[int, tuple[str, float]], number: int
         status = experiment.wait(DEADLINE_SECONDS)
         wrong += problems(experiment, "one host", signal.SIGKILL, status, whole)
         experiment.keep = bool(wrong)
-    name = f"unplanned {number}: {' '.join(command)}"
-    return Attempt([f"{name}: {problem}" for problem in wrong], Counter({f"exit {status}": 1, "kills": len(reached)}))
+    return attempt_of(
+        f"unplanned {number}: {' '.join(command)}", wrong, [f"exit {status}", *["kills" for _ in reached]]
+    )
 
 
 def wait_for_hosts(experiment: Experiment) -> None:
@@ -209,7 +210,7 @@ def run_section(budget: Budget) -> Iterator[Row]:
     )
     ends = {}
     for number, values in enumerate(UNDISTURBED):
-        with Experiment(budget.scratch / f"whole-{number}", flags(values, "--driver", "local")) as undisturbed:
+        with Experiment(budget.scratch / f"whole-{number}", command_of(values, "local")) as undisturbed:
             wait_for_hosts(undisturbed)
             began = time.monotonic()
             while undisturbed.hosts():
@@ -220,20 +221,13 @@ def run_section(budget: Budget) -> Iterator[Row]:
     yield report(
         Row("unplanned SIGKILL of a node at a random moment"), partial(unplanned, budget, ends), budget.times(300, 8)
     )
-    row = Row("planned SIGKILL of a node in a container")
-    try:
-        find_image()
-    except RunError as error:
-        row.note = f"left out: {error}"
-        yield row
-    else:
-        yield report(row, partial(planned, budget, "docker"), budget.times(50, 2), processes=2)
+    row = Row("planned SIGKILL of a node in a container", note=no_containers())
+    yield row if row.note else report(row, partial(planned, budget, "docker"), budget.times(50, 2), processes=2)
 
 
 def report(row: Row, attempt: Any, times: int, processes: int = 5) -> Row:
     """Make the attempts and note how they ended."""
     counts = row.run_all(attempt, range(times), processes=processes)
-    if not counts["kills"]:
-        row.wrong.append("no process was killed")
-    row.note = ", ".join(f"{name}: {counts[name]}" for name in sorted(counts))
+    row.require(counts, ["kills"], "there were no")
+    row.tell(counts)
     return row

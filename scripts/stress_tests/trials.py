@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -18,19 +19,12 @@ import trio
 from coordinator.campaigns.fault_coverage import FaultCoverage
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import make_plan
-from coordinator.scenario.fault_draws import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
-from emunode.algorithms.base import Algorithm
 from emunode.errors import ScenarioError
 from emunode.logging import logging_to
-from stress_tests.common import Budget, Row, Usage, open_files, usage
+from stress_tests.common import Budget, Row, Usage, growth, open_files, usage
 
-NODES = ("crash=1@1", "crash=1@2", "crash=2@3", "hang=1@2-3", "hang=1@1-2", "byzantine=1@1", "byzantine=2@2")
-LINKS = (
-    "down=1@1", "down=2@2-3", "down=1@3-3", "loss=3:0.3@1", "corrupt=2:0.5@1", "duplicate=2:0.5@1", "delay=2:1@1",
-    "drop=2:1@1",
-)  # fmt: skip
 TRIAL_SECONDS = 300.0
 """Time limit of a trial."""
 SAMPLES = 40
@@ -39,40 +33,26 @@ SETTLED = 0.2
 """Share of the trials that fill caches before memory is compared."""
 LAST_STEP = 4
 """The last step when a fault begins."""
-ALLOWED_GROWTH = Usage(rss=12 * 2**20, descriptors=2, processes=1)
+ALLOWED_GROWTH = {"rss": 12 * 2**20, "descriptors": 2, "processes": 1}
 """Allowed growth after that."""
 
 
-def steered(number: int, coverage: FaultCoverage, algorithm: Algorithm, seed: int) -> tuple[str, ...]:
-    """Return the faults of a trial and count them; every second trial has a fault in the cell that was tried least."""
-    faults = faults_of(number, algorithm, seed)
-    if number % 2:
-        fault = coverage.draw(Random(f"{seed}/{number}/steered"))
-        try:
-            parse_faults((*faults, fault), algorithm.topology)
-        except ScenarioError:  # it contradicts the others
-            faults = (fault,)
-        else:
-            faults = (*faults, fault)
-    coverage.add(parse_faults(faults, algorithm.topology))
+def faults_of(coverage: FaultCoverage, chance: Random) -> tuple[str, ...]:
+    """Return up to three faults in the cells that were tried least, some of them for a while only, and count them."""
+    faults: tuple[str, ...] = ()
+    for _ in range(chance.randint(1, 3)):
+        fault = coverage.draw(chance)
+        place, _, first = fault.partition(":")[2].rpartition("@")
+        later = int(first) + chance.randint(1, 2)
+        # What ends no fault of this kind, or contradicts the others, is refused.
+        ends = [(), (f"recover:{place}@{later}",), (f"up:{place}@{later}",)]
+        for specs in chance.sample([(fault, *end) for end in ends] + [(f"{fault}-{later - 1}",)], 4):
+            with suppress(ScenarioError):
+                parse_faults((*faults, *specs), coverage.topology)
+                faults += specs
+                break
+    coverage.add(parse_faults(faults, coverage.topology))
     return faults
-
-
-def faults_of(number: int, algorithm: Algorithm, seed: int) -> tuple[str, ...]:
-    """Return the faults of a trial: up to one kind at nodes and two at links; half of the nodes and links are repaired
-    later.
-    """
-    chance = Random(f"{seed}/{number}")
-    kinds = chance.sample(NODES, chance.randrange(0, 2)) + chance.sample(LINKS, chance.randrange(0, 3))
-    fault_sets = [f"random:{kind}" for kind in kinds or ["crash=1@2"]]
-    specs = resolve(fault_sets, lambda: algorithm, chance.getrandbits(32))[0]
-    repairs = []
-    for spec in specs:
-        kind, _, rest = spec.partition(":")
-        where, _, when = rest.rpartition("@")
-        if kind in ("crash", "down") and when.isdigit() and chance.random() < 0.5:
-            repairs.append(f"{'recover' if kind == 'crash' else 'up'}:{where}@{int(when) + 2}")
-    return (*specs, *repairs)
 
 
 async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) -> None:
@@ -87,7 +67,7 @@ async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) 
     async with TrialRunner(variants, sys.stderr) as hosts, TrialRunner(in_memory, sys.stderr) as memory:
         for number in range(times):
             variant = number // block % len(variants)
-            trial = Trial(variant, steered(number, coverage, algorithms[variant], seed), seed + number)
+            trial = Trial(variant, faults_of(coverage, Random(f"{seed}/{number}")), seed + number)
             kinds.update(spec.partition(":")[0] for spec in trial.faults)
             try:
                 with trio.fail_after(TRIAL_SECONDS):
@@ -99,8 +79,12 @@ async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) 
             if (number + 1) % max(1, times // SAMPLES) == 0:
                 samples.append((number, usage()))
     for variant in range(len(variants)):
-        own = [(number, sample) for number, sample in samples if number // block % len(variants) == variant]
-        row.wrong += [f"variant {variant}: {problem}" for problem in growth(own, SETTLED * times)]
+        settled = [
+            sample
+            for number, sample in samples
+            if number // block % len(variants) == variant and number >= SETTLED * times
+        ]
+        row.wrong += [f"variant {variant}: {problem}" for problem in growth(settled, ALLOWED_GROWTH)]
     course = [sample.rss >> 20 for _, sample in samples] or [0]
     faults = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     row.note = f"{course[0]} MiB in the beginning, {max(course)} at most, {course[-1]} in the end; {faults}"
@@ -115,20 +99,6 @@ def differences(found: TrialResult, expected: TrialResult) -> list[str]:
     if not why and found != expected:
         why.append("another history than in memory")
     return why
-
-
-def growth(samples: Sequence[tuple[int, Usage]], settled: float) -> list[str]:
-    """Return growth between the first and the second half of the samples of one network."""
-    compared = [sample for at, (number, sample) in enumerate(samples) if number >= settled or at == 0]
-    if len(compared) < 4:
-        return []
-    half = len(compared) // 2
-    before, after = (Usage(*map(max, zip(*part, strict=True))) for part in (compared[:half], compared[half:]))
-    return [
-        f"{name} grew from {old:,} to {new:,}"
-        for name, old, new, allowed in zip(Usage._fields, before, after, ALLOWED_GROWTH, strict=True)
-        if new > old + allowed
-    ]
 
 
 def run_section(budget: Budget) -> Iterator[Row]:

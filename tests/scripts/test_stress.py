@@ -12,7 +12,7 @@ from emunode.algorithms.registry import algorithms
 from emunode.model import Collective
 from stress_tests import live, liveness
 from stress_tests.__main__ import Parts, run_section, table
-from stress_tests.common import Attempt, Attempts, Budget, Row
+from stress_tests.common import Attempt, Attempts, Budget, Row, lock_step_runs
 from stress_tests.everywhere import Surroundings, chosen, compare, on_driver
 from tests.helpers.command_line import ROOT, run_process
 
@@ -117,11 +117,11 @@ def test_restless_clients_change_no_history(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_joined_hosts_give_the_recorded_hash(tmp_path: Path) -> None:
-    line, _, expected = chosen(40)[8]
+    line, expected = lock_step_runs()[200]
     cases = [(line, expected), (line, "another")]
     budget = Budget(sample=True, seed=1, scratch=tmp_path)
     assert on_driver(budget, "join", cases, 0).wrong == []
-    (problem,) = on_driver(budget, "local 3", cases, 1).wrong
+    (problem,) = on_driver(budget, "join", cases, 1).wrong
     assert f"{expected}, recorded is another" in problem
 
 
