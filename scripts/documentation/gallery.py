@@ -14,20 +14,18 @@ import shlex
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator.annexes.exports import paper_figures
 from coordinator.annexes.lesson.page import write_lesson
-from coordinator.cli.invoke import main
 from coordinator.reports import network_svg, theme
 from coordinator.reports.data import read_run
 from coordinator.reports.layout import WIDTH
 from coordinator.reports.panels.base import Report
+from reference_pages.markdown import execute
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FILE: Final = ROOT / "docs" / "gallery.toml"
@@ -134,13 +132,6 @@ def _at(output: Any, place: str) -> Any:
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
-
-
-def execute(words: Sequence[str]) -> tuple[int, str, str]:
-    """Run `coordinator` with these words in this process: starting another one takes longer than most entries."""
-    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        status = main(words)
-    return status, out.getvalue(), err.getvalue()
 
 
 def make(entry: Entry, folder: Path, run: Execute = execute) -> object:

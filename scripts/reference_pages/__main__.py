@@ -7,18 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from coordinator.reports.network_picture import draw_network
 from documentation.gallery import listing, read_gallery
+from emunode.topologies.registry import parse_topology
 from reference_pages.architecture import architecture_page, draw_architecture
 from reference_pages.collectives import ALGORITHMS, draw_collective
 from reference_pages.fold_trees import draw_fold_tree
 from reference_pages.interfaces import interfaces_page
 from reference_pages.metrics import metrics_page
-from reference_pages.networks import draw_network
 from reference_pages.option_types import option_types
 from reference_pages.programs import commands_page, scenario_page
 from reference_pages.tables import algorithms_page, faults_page, topologies_page
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+NETWORKS: Final = ("star:4", "hypercube:4", "ej:2+3")
 GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "docs/gallery.md": lambda: listing(read_gallery()),
     "coordinator/api/option_types.py": option_types,
@@ -33,9 +35,7 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "docs/pictures/architecture.svg": draw_architecture,
     "docs/pictures/fold-tree-ring.svg": lambda: draw_fold_tree("ring"),
     "docs/pictures/fold-tree-doubling.svg": lambda: draw_fold_tree("recursive doubling"),
-    "docs/pictures/star-4.svg": lambda: draw_network("star:4"),
-    "docs/pictures/hypercube-4.svg": lambda: draw_network("hypercube:4"),
-    "docs/pictures/ej-2+3.svg": lambda: draw_network("ej:2+3"),
+    **{f"docs/pictures/{name.replace(':', '-')}.svg": partial(draw_network, parse_topology(name)) for name in NETWORKS},
     **{f"docs/pictures/collectives/{name}.svg": partial(draw_collective, name) for name in ALGORITHMS},
 }
 

@@ -9,6 +9,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
+from reference_pages.markdown import table
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 TABLE: Final = ROOT / "tests" / "test_layers.py"
 PAGE: Final = ROOT / "docs" / "explanation" / "architecture.md"
@@ -38,14 +40,13 @@ def architecture_page() -> str:
 
 def _listed(heading: str, units: Sequence[str]) -> str:
     """Return a table of folders and modules with the first sentence of each."""
-    rows = [f"| `{_file(unit).relative_to(ROOT)}` | {_first_sentence(unit)} |\n" for unit in sorted(units)]
-    return f"| {heading} | content |\n|---|---|\n" + "".join(rows)
+    rows = ((f"`{_file(unit).relative_to(ROOT)}`", _first_sentence(unit)) for unit in sorted(units))
+    return table((heading, "content"), rows)
 
 
 def _first_sentence(unit: str) -> str:
     file = _file(unit) / "__init__.py" if _file(unit).is_dir() else _file(unit)
-    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
+    return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n\n")[0]
 
 
 def _file(unit: str) -> Path:

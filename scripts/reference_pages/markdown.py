@@ -1,9 +1,9 @@
 """Markdown helpers, and the output of commands as data."""
 
-import contextlib
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import Any, Final
 
 from coordinator.cli.invoke import main
@@ -27,12 +27,17 @@ def page(title: str, *parts: str) -> str:
     return f"# {title}\n\n{NOTICE}" + "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
+def execute(words: Sequence[str]) -> tuple[int, str, str]:
+    """Run `coordinator` with these words in this process: starting another one takes longer than most commands."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        status = main(words)
+    return status, out.getvalue(), err.getvalue()
+
+
 def command_json(*arguments: str) -> Any:
     """Return the JSON that a coordinator command prints; raises RuntimeError with its error if the command fails."""
-    stdout = io.StringIO()
-    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(io.StringIO()):
-        status = main([*arguments, "--json"])
-    printed: Any = json.loads(stdout.getvalue())
+    status, out, _ = execute([*arguments, "--json"])
+    printed: Any = json.loads(out)
     if isinstance(printed, Mapping) and "error" in printed:
         raise RuntimeError(f"coordinator {' '.join(arguments)}: exit status {status}: {printed['error']}")
     return printed

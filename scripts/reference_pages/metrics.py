@@ -13,52 +13,17 @@ from coordinator.scenario.model import OPTIONS, make_scenario
 from reference_pages.markdown import command_json, page, table
 
 GLOSSARY: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "glossary.md"
-SMALL: Final = ("--topology", "star:3", "--collective", "broadcast")
 RUNS: Final = (
-    (*SMALL, "--algorithm", "flood", "--driver", "local", "--ranks-per-host", "6"),
-    (*SMALL, "--algorithm", "flood", "--driver", "memory", "--clock", "timed"),
-    (*SMALL, "--algorithm", "edt", "--driver", "memory", "--redundancy", "2", "--fault", "byzantine:213"),
-    (*SMALL, "--algorithm", "edt", "--driver", "memory", "--fault", "crash:213@1"),
-    (
-        "--topology",
-        "star:3",
-        "--collective",
-        "reduce",
-        "--algorithm",
-        "edt",
-        "--driver",
-        "memory",
-        "--fault",
-        "crash:123@1",
-    ),
-    (
-        "--topology",
-        "star:3",
-        "--collective",
-        "reduce",
-        "--algorithm",
-        "edt",
-        "--driver",
-        "memory",
-        "--fault",
-        "crash:213@1",
-    ),
-    (*SMALL, "--algorithm", "flood", "--driver", "memory", "--fault", "crash:213@90"),
-    (*SMALL, "--algorithm", "edt", "--driver", "memory", "--fault", "worst:nodes=1"),
-    (*SMALL, "--algorithm", "greedy-tree", "--driver", "memory", "--fault", "crash:213@1", "--repair", "next-port"),
-    (
-        *SMALL,
-        "--algorithm",
-        "flood",
-        "--driver",
-        "memory",
-        "--fault",
-        "crash:213@1",
-        "--fault-knowledge",
-        "detect:1",
-        "--on-failure",
-        "shrink",
-    ),
+    "star:3 broadcast flood --driver local --ranks-per-host 6",
+    "star:3 broadcast flood --driver memory --clock timed",
+    "star:3 broadcast edt --driver memory --redundancy 2 --fault byzantine:213",
+    "star:3 broadcast edt --driver memory --fault crash:213@1",
+    "star:3 reduce edt --driver memory --fault crash:123@1",
+    "star:3 reduce edt --driver memory --fault crash:213@1",
+    "star:3 broadcast flood --driver memory --fault crash:213@90",
+    "star:3 broadcast edt --driver memory --fault worst:nodes=1",
+    "star:3 broadcast greedy-tree --driver memory --fault crash:213@1 --repair next-port",
+    "star:3 broadcast flood --driver memory --fault crash:213@1 --fault-knowledge detect:1 --on-failure shrink",
 )
 """Scenarios whose summaries together have every key."""
 MESSAGES: Final = {"replicated-balanced-tree": 3}
@@ -94,8 +59,8 @@ def summary_types() -> dict[str, str]:
     """Return JSON type by key, over the summaries of `RUNS`, without the keys of the scenario."""
     found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for number, arguments in enumerate(RUNS):
-            summary = command_json("run", *arguments, "--out", f"{folder}/{number}")
+        for number, line in enumerate(RUNS):
+            summary = command_json("run", *line.split(), "--out", f"{folder}/{number}")
             found |= {key: _type_of(value) for key, value in summary.items() if value is not None or key not in found}
     return {key: kind for key, kind in found.items() if key not in OPTIONS and key != "path"}
 

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Row
+from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Row, attempt_of
 
 RUNS = (
     {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 4},
@@ -69,15 +69,15 @@ def attempt(budget: Budget, number: int) -> Attempt:
             reader.join(DEADLINE_SECONDS)
     name = f"{number}: {values}"
     if not results:
-        return Attempt([f"{name}: no end within {DEADLINE_SECONDS:g} s"], counts)
+        return attempt_of(name, [f"no end within {DEADLINE_SECONDS:g} s"], counts)
     found = results[0].summary["journal_hash"]
     alone = results[0].plan.scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"})
     again = run_quietly(make_plan(alone)).summary["journal_hash"]
-    wrong = [] if found == again else [f"{name} with {alone.fault}: another history than its scenario has in memory"]
+    wrong = [] if found == again else [f"with {alone.fault}: another history than its scenario has in memory"]
     if told != [found]:
-        wrong.append(f"{name}: its reader was told {told}, not {found}")
+        wrong.append(f"its reader was told {told}, not {found}")
     counts["with faults"] += bool(alone.fault)
-    return Attempt(wrong, counts)
+    return attempt_of(name, wrong, counts)
 
 
 def _hashes(client: Any) -> Iterator[str]:
@@ -109,6 +109,6 @@ def run_section(budget: Budget) -> Iterator[Row]:
     """Yield watched runs, some of them over hosts."""
     row = Row("watched runs with restless clients")
     counts = row.run_all(partial(attempt, budget), range(budget.times(400, 8)), processes=2)
-    row.note = ", ".join(f"{name}: {counts[name]}" for name in ("clicks", "refused clicks", "with faults"))
-    row.wrong += [] if counts["with faults"] else ["no run had a fault"]
+    row.tell(counts)
+    row.require(counts, ["with faults"], "no run was")
     yield row

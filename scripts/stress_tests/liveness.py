@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from stress_tests.common import Attempt, Budget, Row
+from stress_tests.common import Attempt, Budget, Row, attempt_of
 
 NETWORKS = ("star:3", "star:4", "hypercube:2", "hypercube:3", "ej:1+2", "ej:2+3", "torus:3x4", "complete:5", "mesh:2x3")
 MODES = ("reliable", "reliable", "repair", "shrink")
@@ -121,8 +121,7 @@ def attempt(budget: Budget, timed: bool, number: int) -> Attempt:
         _ = case.plan
     except ScenarioError:
         return Attempt([], Counter(refused=1), 0)
-    name = f"{number}: {values}"
-    wrong = [f"{name}: {problem}" for problem in problems(case)]
+    wrong = problems(case)
     counts: Counter[str] = Counter({values["fault"][0].partition(":")[0]: 1})
     judged = {each.claim.name for each in case.run.judgements}.intersection(CLAIMS)
     counts["promised"] += bool(judged)
@@ -131,8 +130,8 @@ def attempt(budget: Budget, timed: bool, number: int) -> Attempt:
         there = case.but(driver="local", ranks_per_host=3).run
         counts["on hosts"] += 1
         if there.summary["journal_hash"] != case.summary["journal_hash"]:
-            wrong.append(f"{name}: another history over hosts")
-    return Attempt(wrong, counts)
+            wrong.append("another history over hosts")
+    return attempt_of(f"{number}: {values}", wrong, counts)
 
 
 def problems(case: Any) -> list[str]:
@@ -186,7 +185,7 @@ def by_hand(budget: Budget, number: int) -> Attempt:
     stated = (broken.summary["settling_steps"], broken.predictions.get(("settling_steps", "<=")))
     if stated != (settling, bound) or (bound is not None and settling > bound):
         wrong.append(f"settling steps and bound {stated}, by hand {(settling, bound)}")
-    return Attempt([f"{number}: {line} {' '.join(faults)}: {each}" for each in wrong + problems(broken)], Counter())
+    return attempt_of(f"{number}: {line} {' '.join(faults)}", wrong + problems(broken))
 
 
 def arrivals(
@@ -258,8 +257,8 @@ def run_section(budget: Budget) -> Iterator[Row]:
         counts = row.run_all(
             partial(attempt, budget, timed), range(budget.times(whole, sample)), processes=2, progress=200
         )
-        row.note = ", ".join(f"{name}: {counts[name]}" for name in ("promised", "waiting", "on hosts", "refused"))
-        row.wrong += [f"no run was {name}" for name in ("promised", "waiting") if not counts[name]]
+        row.tell(counts, ("promised", "waiting", "on hosts", "refused"))
+        row.require(counts, ("promised", "waiting"), "no run was")
         yield row
     row = Row("one segment down one tree, by hand")
     row.run_all(partial(by_hand, budget), range(budget.times(2000, 40)), processes=2, progress=200)
@@ -267,6 +266,6 @@ def run_section(budget: Budget) -> Iterator[Row]:
     for name in ("silent", "late"):
         row = Row(f"reliable links that are {name}")
         counts = row.run_all(partial(mutant, budget, name), range(budget.times(600, 25)), processes=2, progress=200)
-        row.note = f"{counts['found']} of {counts['run']} found"
-        row.wrong += [] if counts["found"] else ["no run was found"]
+        row.tell(counts, ("found", "run"))
+        row.require(counts, ["found"], "no run was")
         yield row

@@ -139,5 +139,5 @@ def run_section(budget: Budget) -> Iterator[Row]:
         chosen = chosen[budget.seed % every :: every] if budget.sample else chosen
         row = Row(f"{command} on the largest networks")
         counts = row.run_all(partial(attempt, budget, chosen), range(len(chosen)), processes=2)
-        row.note = ", ".join(f"{name}: {counts[name]}" for name in sorted(counts))
+        row.tell(counts)
         yield row

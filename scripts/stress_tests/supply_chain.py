@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from reference_pages.markdown import table
 from stress_tests.common import ROOT, Budget, Row
 
 LOCK = ROOT / "requirements.lock"
@@ -25,8 +26,6 @@ HEAD = """# Licences of what is locked
 
 Written by `scripts/stress supply_chain`.
 
-| package | version | licence |
-|---|---|---|
 """
 
 
@@ -59,12 +58,14 @@ def run_section(budget: Budget) -> Iterator[Row]:
     packages, found = locked(), licences()
     unhashed = [name for name, (_, hashes) in packages.items() if not hashes]
     yield Row("a hash for everything in the lock", len(packages), unhashed)
-    table = {name: found.get(name, MISSING) for name in sorted(packages)}
-    wrong = [f"{name}: {licence}" for name, licence in table.items() if licence != MISSING and not FREE.search(licence)]
+    of_package = {name: found.get(name, MISSING) for name in sorted(packages)}
+    wrong = [
+        f"{name}: {licence}" for name, licence in of_package.items() if licence != MISSING and not FREE.search(licence)
+    ]
     yield Row("licences", len(packages), wrong)
     if not budget.sample:
-        rows = [f"| {name} | {packages[name][0]} | {licence} |\n" for name, licence in table.items()]
-        LICENCES.write_text(HEAD + "".join(rows))
+        rows = ((name, packages[name][0], licence) for name, licence in of_package.items())
+        LICENCES.write_text(HEAD + table(("package", "version", "licence"), rows))
     yield advisories()
 
 
