@@ -1,15 +1,13 @@
 """Random runs whose faults all end: everything due must finish within its bound, or the run must say what waits.
 
 Reliable links, repair by requests and shrinking under both clocks, in memory, some over hosts as well. A judge of its own
-follows one segment over reliable links down one tree: a node attempts it in the step after its receipt and after each
-time-out, so that the arrivals and the bound follow from the tree and from the outages of its links alone. The last rows
-change the links so that they send nothing again, or send it late.
+follows one segment over reliable links down one tree: the arrivals and the bound follow from the tree and from the outages
+of its links alone. That wrong links are noticed is a test (tests/coordinator/features/test_liveness.py).
 """
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -33,16 +31,19 @@ LATEST = 14
 ON_HOSTS = 25
 """One in this number of runs in lock-step is repeated over hosts."""
 CLAIMS = ("waiting_nodes", "settling_steps", "settling_seconds")
-SLOWER = 40
-"""How much longer the time-outs of the late links are."""
-LONGEST_BACK_OFF = 64
-"""The longest time-out with back-off, in first time-outs, as the page on reliable links states it."""
+KINDS = {
+    "reliable": ("crash", "hang", "down", "down", "loss", "drop", "delay", "duplicate"),
+    "repair": ("crash", "down"),
+    "shrink": ("crash", "crash", "crash", "down"),
+}
+"""The faults that each protocol can make up for, most often."""
 
 Values = dict[str, Any]
 
 
 def draw(seed: int, number: int, *, timed: bool) -> Values:
     """Return a scenario with faults that all end, or are crashes that repair and shrinking outlast; it may be refused."""
+    from coordinator.campaigns.fault_coverage import FaultCoverage
     from emunode.algorithms.registry import algorithms
     from emunode.model import FOLDING, Collective
     from emunode.topologies.registry import parse_topology
@@ -60,9 +61,9 @@ def draw(seed: int, number: int, *, timed: bool) -> Values:
         "seed": chance.randrange(1000),
         "driver": "memory",
     }
-    source = topology.label(chance.randrange(topology.order))
+    source = chance.randrange(topology.order)
     if collective in (Collective.BROADCAST, Collective.SCATTER, Collective.GATHER, Collective.REDUCE):
-        values["source"] = source
+        values["source"] = topology.label(source)
     if mode == "reliable":
         values |= {
             "reliable": True,
@@ -86,28 +87,12 @@ def draw(seed: int, number: int, *, timed: bool) -> Values:
         values["retransmit_after"] = chance.randint(2, 8)
     if mode == "reliable" or (mode == "repair" and chance.random() < 0.3):
         values["heal_at"] = f"{end}ms" if timed else end
-    places = chance.sample(range(topology.order), chance.randint(1, min(3, topology.order - 1)))
-    faults = []
-    for rank in places:
-        label, other = topology.label(rank), topology.label(chance.choice(list(topology.adjacent(rank)))[1])
-        step = chance.randint(1, end - 1)
-        when = f"{step - chance.random():.3f}ms" if timed else str(step)
-        faults.append(_fault(chance, mode, label, f"{label}{chance.choice('~>')}{other}", when, spared=label == source))
+    coverage = FaultCoverage(topology, end - 1, spared=[source])
+    faults = [coverage.draw(chance, KINDS[mode]) for _ in range(chance.randint(1, 3))]
+    if timed:
+        placed = (fault.rpartition("@") for fault in faults)
+        faults = [f"{place}@{int(step) - chance.random():.3f}ms" for place, _, step in placed]
     return {**values, "fault": tuple(faults)}
-
-
-def _fault(chance: random.Random, mode: str, label: str, link: str, when: str, *, spared: bool) -> str:
-    """Return a fault that the protocol can make up for, most often."""
-    nodes = [] if spared else [f"crash:{label}@{when}"]
-    if mode == "shrink":
-        return nodes[0] if nodes else f"down:{link}@{when}"
-    kinds = [*nodes, f"down:{link}@{when}"]
-    if mode == "reliable":
-        kinds += [f"loss:{link}:{rate}@{when}" for rate in (0.5, 1)]
-        kinds += [f"drop:{link}:{chance.randint(1, 2)}@{when}", f"delay:{link}:{chance.randint(1, 3)}@{when}"]
-        kinds += [f"duplicate:{link}:0.5@{when}", f"down:{link}@{when}"]
-        kinds += [] if spared else [f"hang:{label}@{when}", f"crash:{label}@{'0ms' if 'ms' in when else 1}"]
-    return chance.choice(kinds)
 
 
 def attempt(budget: Budget, timed: bool, number: int) -> Attempt:
@@ -151,6 +136,7 @@ def problems(case: Any) -> list[str]:
 def by_hand(budget: Budget, number: int) -> Attempt:
     """Run one broadcast down one tree while links are down, and compare every arrival and the bound with figures by hand."""
     from tests.helpers.scenarios import Case
+    from tests.helpers.stop_and_wait import LONGEST_BACK_OFF, arrivals
 
     chance = random.Random(f"{budget.seed}/{number}/by hand")
     network, _, algorithm = TREES[number % len(TREES)].partition(" ")
@@ -188,71 +174,9 @@ def by_hand(budget: Budget, number: int) -> Attempt:
     return attempt_of(f"{number}: {line} {' '.join(faults)}", wrong + problems(broken))
 
 
-def arrivals(
-    parents: Mapping[str, str], outages: Mapping[tuple[str, str], range], after: int, *, back_off: bool
-) -> dict[str, int]:
-    """Return by node the step when the first copy arrives."""
-    found: dict[str, int] = {}
-
-    def step_of(node: str) -> int:
-        if node not in parents:
-            return 0
-        if node not in found:
-            step, wait = step_of(parents[node]) + 1, after
-            while step in outages.get((parents[node], node), ()):
-                step, wait = step + wait, min(wait * 2, LONGEST_BACK_OFF * after) if back_off else wait
-            found[node] = step
-        return found[node]
-
-    return {node: step_of(node) for node in parents}
-
-
-@contextmanager
-def changed(name: str) -> Iterator[None]:
-    """Let reliable links send nothing again (`silent`), or send it much later (`late`)."""
-    from emunode.annexes.reliable import layer as reliable
-
-    wake, wait = reliable.ReliableLayer.wake, reliable.time_out
-
-    def silent(layer: Any, now: int) -> None:
-        for each in [each for each in layer._outstanding() if each.deadline is not None and each.deadline <= now]:
-            # Taken out like a segment that is given up: a late acknowledgement looks for no copy that waits.
-            del layer._windows[each.port][reliable.acknowledgement_of(each.segment)]
-            layer._fill(each.port)
-
-    try:
-        if name == "silent":
-            reliable.ReliableLayer.wake = silent  # type: ignore[method-assign]
-        else:
-            reliable.time_out = lambda *settings: SLOWER * wait(*settings)
-        yield
-    finally:
-        reliable.ReliableLayer.wake, reliable.time_out = wake, wait  # type: ignore[method-assign]
-
-
-def mutant(budget: Budget, name: str, number: int) -> Attempt:
-    """Run one scenario over reliable links that are wrong; counts whether it is found, if a segment has to be sent again."""
-    from emunode.errors import ScenarioError
-    from tests.helpers.scenarios import Case
-
-    values = draw(budget.seed, number * len(MODES), timed=False)
-    case = Case(values)
-    try:
-        _ = case.plan
-    except ScenarioError:
-        return Attempt([], Counter(), 0)
-    judged = {each.claim.name for each in case.run.judgements}.intersection(CLAIMS)
-    # Only where a first copy was lost do wrong links matter, and only where the end is promised can they be found.
-    if not judged or not case.summary["settling_steps"] or not case.summary["retransmissions"]:
-        return Attempt([], Counter(), 0)
-    with changed(name):
-        found = problems(case.but())
-    return Attempt([], Counter({"found": bool(found), "run": 1}))
-
-
 def run_section(budget: Budget) -> Iterator[Row]:
     """Yield runs under both clocks, and runs over wrong links."""
-    for timed, whole, sample in ((False, 6000, 60), (True, 1500, 20)):
+    for timed, whole, sample in ((False, 6000, 60), (True, 1500, 24)):
         row = Row(f"faults that end, {'timed' if timed else 'in lock-step'}")
         counts = row.run_all(
             partial(attempt, budget, timed), range(budget.times(whole, sample)), processes=2, progress=200
@@ -263,9 +187,3 @@ def run_section(budget: Budget) -> Iterator[Row]:
     row = Row("one segment down one tree, by hand")
     row.run_all(partial(by_hand, budget), range(budget.times(2000, 40)), processes=2, progress=200)
     yield row
-    for name in ("silent", "late"):
-        row = Row(f"reliable links that are {name}")
-        counts = row.run_all(partial(mutant, budget, name), range(budget.times(600, 25)), processes=2, progress=200)
-        row.tell(counts, ("found", "run"))
-        row.require(counts, ["found"], "no run was")
-        yield row

@@ -15,6 +15,7 @@ from tests.helpers.annex_support import needs_annex
 from tests.helpers.command_line import Call
 from tests.helpers.feature_support import give_links_up
 from tests.helpers.scenarios import Case
+from tests.helpers.stop_and_wait import LONGEST_BACK_OFF, arrivals
 
 RELIABLE = "hypercube:3 broadcast sbt reliable=true"
 TREE = {"001": "000", "010": "000", "100": "000", "011": "001", "101": "001", "110": "010", "111": "011"}
@@ -36,21 +37,6 @@ def because(case: Case) -> list[str]:
 # --- reliable links, against stop and wait computed by hand -----------------------------------------------------------
 
 
-def arrivals(down: Mapping[tuple[str, str], range], after: int, back_off: bool) -> dict[str, int]:
-    """Return the step when each node of the tree receives one segment while directed links are down in some steps.
-
-    The parent sends in the step after its receipt, then again after each time-out, until a copy crosses: the attempts of
-    facts about stop and wait, without acknowledgements: these decide nothing about a first copy.
-    """
-    found = {"000": 0}
-    for node, parent in TREE.items():
-        step, wait = found[parent] + 1, after
-        while step in down.get((parent, node), ()):
-            step, wait = step + wait, wait * 2 if back_off else wait
-        found[node] = step
-    return found
-
-
 OUTAGES = [(first, last) for first, last in product(range(1, 5), range(1, 9)) if first <= last]
 """The first and last step of outages: before, during and after the tree uses a link."""
 
@@ -59,12 +45,12 @@ def settling(child: str, outage: tuple[int, int], after: int, back_off: bool) ->
     """Run with an outage of the link into a node; return the steps from its end to the last receipt, as computed by hand."""
     first, last = outage
     link = (TREE[child], child)
-    expected = max(0, max(arrivals({link: range(first, last + 1)}, after, back_off).values()) - last)
+    expected = max(0, max(arrivals(TREE, {link: range(first, last + 1)}, after, back_off=back_off).values()) - last)
     case = Case(RELIABLE, f"down:{'>'.join(link)}@{first}-{last}", retransmit_after=after, back_off=back_off)
     assert (case.summary["waiting_nodes"], case.summary["settling_steps"]) == (0, expected)
     assert verdicts(case) == dict.fromkeys(NAMES[:2], Verdict.HOLDS)
     # Three levels without faults, and the longest time-out: 20 attempts with back-off reach 64 times the first.
-    assert case.predictions["settling_steps", "<="] == 3 + (64 if back_off else 1) * after
+    assert case.predictions["settling_steps", "<="] == 3 + (LONGEST_BACK_OFF if back_off else 1) * after
     return expected
 
 
