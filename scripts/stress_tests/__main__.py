@@ -116,14 +116,7 @@ class Parts:
     def rows(self, name: str, seed: int) -> list[Row] | None:
         """Return the rows of a section that has ended with this seed, or None."""
         file = self.folder / f"{name}-{seed}.json"
-        if not file.exists():
-            return None
-        found = []
-        for values in json.loads(file.read_text()):
-            section = values.pop("section")
-            found.append(Row(**values))
-            found[-1].section = section
-        return found
+        return [Row(**values) for values in json.loads(file.read_text())] if file.exists() else None
 
     def keep(self, name: str, seed: int, rows: list[Row]) -> None:
         """Write the rows of a section at once, so that an interrupted write leaves none."""

@@ -87,7 +87,6 @@ class Attempts:
 class Row:
     """One line of the summary: the number of attempts and the problems found."""
 
-    section: str = field(init=False, default="")
     what: str
     tried: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -95,6 +94,7 @@ class Row:
     """Attempts that proved nothing, because the machine was too busy for them."""
     note: str = ""
     seconds: float = 0.0
+    section: str = ""
 
     def add(self, wrong: Sequence[str], tried: int = 1, not_reached: Sequence[str] = ()) -> None:
         """Record attempts and print their problems."""

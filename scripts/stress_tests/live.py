@@ -17,14 +17,15 @@ from itertools import islice
 from typing import Any
 
 from stress_tests.common import DEADLINE_SECONDS, Attempt, Budget, Row, attempt_of
+from tests.helpers.command_line import fields
 
 RUNS = (
-    {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 4},
-    {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3},
-    {"topology": "hypercube:3", "collective": "allgather", "algorithm": "sbt", "port_model": "exchange"},
-    {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "independent-trees", "redundancy": 3},
-    {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "reliable": True, "segments": 3},
-    {"topology": "torus:3x3", "collective": "broadcast", "algorithm": "bfs-tree", "repair": "next-port"},
+    "star:3 broadcast flood messages=4",
+    "star:4 broadcast edt redundancy=3",
+    "hypercube:3 allgather sbt port_model=exchange",
+    "ej:1+2 broadcast independent-trees redundancy=3",
+    "hypercube:3 broadcast sbt reliable=true segments=3",
+    "torus:3x3 broadcast bfs-tree repair=next-port",
 )
 STEPS = 6
 """Steps before which faults are clicked."""
@@ -38,7 +39,7 @@ def attempt(budget: Budget, number: int) -> Attempt:
     from tests.helpers.watch_support import random_clicks, run_quietly, star_plan, watched
 
     chance = random.Random(f"{budget.seed}/{number}")
-    values: dict[str, Any] = {**RUNS[number % len(RUNS)], "seed": number}
+    values = fields(RUNS[number % len(RUNS)], seed=number)
     if number % ON_HOSTS == 0:
         values |= {"driver": "local", "ranks_per_host": chance.choice((1, 2, 3))}
     plan = star_plan(**values)

@@ -12,7 +12,7 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,38 +40,32 @@ from stress_tests.common import (
     wrap,
 )
 from stress_tests.kill import ContainerExperiment, no_containers, problems, send
+from tests.helpers.command_line import fields
 
 Values = dict[str, Any]
-COLLECTIVES: tuple[Values, ...] = (
-    {"topology": "star:3", "collective": "broadcast", "algorithm": "edt", "redundancy": 2},
-    {"topology": "star:3", "collective": "allgather", "algorithm": "hamiltonian-cycle", "port_model": "one-port"},
-    {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "segments": 3},
-    {"topology": "hypercube:3", "collective": "gather", "algorithm": "nesbt"},
-    {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "independent-trees", "redundancy": 3},
-    {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "messages": 4},
+COLLECTIVES = (
+    "star:3 broadcast edt redundancy=2",
+    "star:3 allgather hamiltonian-cycle port_model=one-port",
+    "hypercube:3 broadcast sbt segments=3",
+    "hypercube:3 gather nesbt",
+    "ej:1+2 broadcast independent-trees redundancy=3",
+    "ej:1+2 broadcast flood messages=4",
 )
-STEPS: Values = {"clock": "steps"}
-TIMED: Values = {
-    "clock": "timed",
-    "startup": "20ms",
-    "per_byte": "0s",
-    "lateness_limit": 1.0,
-    "worst_lateness_limit": 1e9,
-}
+TIMED = "clock=timed startup=20ms per_byte=0s lateness_limit=1.0 worst_lateness_limit=1e9"
 """Slow enough for a machine that runs several networks at once."""
-CONDITIONS: tuple[Values, ...] = (
-    STEPS,
-    STEPS | {"fault_knowledge": "neighbours"},
-    STEPS | {"fault_knowledge": "detect:2"},
-    STEPS | {"reliable": True, "fault": ("loss:*:0.1",)},
-    STEPS | {"repair": "next-port"},
-    STEPS | {"fault_knowledge": "detect:1", "on_failure": "shrink"},
+CONDITIONS = (
+    "",
+    "fault_knowledge=neighbours",
+    "fault_knowledge=detect:2",
+    "reliable=true fault=loss:*:0.1",
+    "repair=next-port",
+    "fault_knowledge=detect:1 on_failure=shrink",
     TIMED,
-    TIMED | {"fault": ("loss:*:0.1",)},
-    TIMED | {"reliable": True, "retransmit_after": "60ms", "attempts": 4},
-    TIMED | {"fault_knowledge": "detect:2", "keep_alive": "50ms"},
+    f"{TIMED} fault=loss:*:0.1",
+    f"{TIMED} reliable=true retransmit_after=60ms attempts=4",
+    f"{TIMED} fault_knowledge=detect:2 keep_alive=50ms",
 )
-UNDISTURBED: Sequence[Values] = [COLLECTIVES[0] | STEPS, COLLECTIVES[2] | TIMED, COLLECTIVES[5] | STEPS]
+UNDISTURBED = [fields(line) for line in (COLLECTIVES[0], f"{COLLECTIVES[2]} {TIMED}", COLLECTIVES[5])]
 """The runs that unplanned kills disturb."""
 HISTORY = ("journal_hash", "steps", "packets", "deliveries", "intact_deliveries")
 VERDICT = ("verdict", "undecided_because")
@@ -118,7 +112,7 @@ def count_kills(_say: Say) -> None:
 def draw_scenario(draw: random.Random, seed: int) -> tuple[Values, Topology]:
     """Return a collective under conditions that it allows."""
     while True:
-        scenario = draw.choice(COLLECTIVES) | draw.choice(CONDITIONS) | {"seed": seed}
+        scenario = fields(f"{draw.choice(COLLECTIVES)} {draw.choice(CONDITIONS)}", seed=seed)
         with contextlib.suppress(ScenarioError):
             return scenario, make_plan(make_scenario(scenario)).topology
 
@@ -128,7 +122,7 @@ def planned(budget: Budget, driver: str, number: int) -> Attempt:
     draw = random.Random(budget.seed * 1_000_003 + number)
     scenario, topology = draw_scenario(draw, number)
     undisturbed = in_fork(in_memory, scenario)
-    timed = scenario["clock"] == "timed"
+    timed = "clock" in scenario
     # Up to the end of the run without the crash: until then the crash is still to come.
     when = f"{draw.uniform(0, undisturbed.end) * 1e3:.6f}ms" if timed else str(draw.randint(1, int(undisturbed.end)))
     crash = f"crash:{topology.label(draw.randrange(topology.order))}@{when}"

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 
 from stress_tests.common import TIMED_OUT, Budget, Row, growth, usage
+from tests.helpers.command_line import fields
 
 SAMPLES = 8
 """Number of memory samples; the first half of the runs fills caches; nothing may grow afterwards."""
@@ -17,10 +18,10 @@ GROWTH_BYTES_PER_RUN = 4 * 1024
 GROWTH_BLOCKS_PER_RUN = 1.0
 """Objects and tables of Python that each run may leave behind. A run in memory makes tens of thousands."""
 SCENARIOS = (
-    {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"},
-    {"topology": "hypercube:3", "collective": "allgather", "algorithm": "sbt", "port_model": "exchange"},
-    {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "improved", "fault": ["crash:1,0@2"]},
-    {"topology": "star:3", "collective": "alltoall", "algorithm": "list-schedule"},
+    "star:4 broadcast greedy-tree",
+    "hypercube:3 allgather sbt port_model=exchange",
+    "ej:1+2 broadcast improved fault=crash:1,0@2",
+    "star:3 alltoall list-schedule",
 )
 
 
@@ -35,7 +36,7 @@ def soak(budget: Budget, driver: str, times: int) -> Row:
     row, draw = Row(f"short runs, {driver}"), random.Random(budget.seed)
     samples = []
     for number in range(1, times + 1):
-        values = draw.choice(SCENARIOS) | {"driver": driver, "seed": number}
+        values = fields(draw.choice(SCENARIOS), driver=driver, seed=number)
         if driver == "local" and draw.random() < 0.5:
             values["ranks_per_host"] = draw.choice((1, 2, 3))
         row.add(*run_once(budget, values))

@@ -24,6 +24,7 @@ from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import ScenarioError
 from emunode.logging import logging_to
 from stress_tests.common import Budget, Row, Usage, growth, open_files, usage
+from tests.helpers.command_line import fields
 
 TRIAL_SECONDS = 300.0
 """Time limit of a trial."""
@@ -104,9 +105,7 @@ def differences(found: TrialResult, expected: TrialResult) -> list[str]:
 def run_section(budget: Budget) -> Iterator[Row]:
     """Yield trials on small networks of both shapes."""
     row = Row("faults of every kind over TCP, as in memory")
-    scenario = {
-        "topology": "star:3", "collective": "broadcast", "algorithm": "edt", "redundancy": 2, "driver": "local"
-    }  # fmt: skip
+    scenario = fields("star:3 broadcast edt redundancy=2", driver="local")
     variants = [make_scenario({**scenario, "ranks_per_host": ranks}) for ranks in (1, "auto")]
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = os.environ["TMPDIR"] = folder

@@ -44,15 +44,16 @@ QUICK_CASES = (Case("star:4", "greedy-tree"), Case("ej:1+2", "improved"))
 def rows(options: Options) -> Iterator[Row | Note]:
     """Yield one broadcast per network."""
     for case in QUICK_CASES if options.quick else CASES:
-        try:
-            yield from size_rows(case)
-        except ProgramError as error:
-            yield Note(f"{case.topology}: not measured: {error}")
+        yield from size_rows(case)
 
 
-def size_rows(case: Case) -> Iterator[Row]:
-    """Yield time and memory of one broadcast."""
-    run = coordinator_run(case.topology, case.algorithm, netns=unavailable_reason() is None)
+def size_rows(case: Case) -> Iterator[Row | Note]:
+    """Yield time and memory of one broadcast, or why it was not measured."""
+    try:
+        run = coordinator_run(case.topology, case.algorithm, netns=unavailable_reason() is None)
+    except ProgramError as error:
+        yield Note(f"{case.topology}: not measured: {error}")
+        return
     name, ready, ends = case.topology, run.number("setup_seconds"), run.link_ends
     yield Row(name, "nodes", run.number("order"), "")
     yield Row(name, "links", run.number("links_opened"), "")

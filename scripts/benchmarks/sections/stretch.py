@@ -15,10 +15,7 @@ QUICK = Case("hypercube:5", "sbt"), Case("ej:3+4", "improved")
 def rows(options: Options) -> Iterator[Row | Note]:
     """Yield one run with sockets, and one without."""
     sockets, in_memory = QUICK if options.quick else (SOCKETS, IN_MEMORY)
-    try:
-        yield from size_rows(sockets)
-    except ProgramError as error:
-        yield Note(f"{sockets.topology}: not measured: {error}")
+    yield from size_rows(sockets)
     name = in_memory.topology
     try:
         run = coordinator_run(name, in_memory.algorithm, driver="memory")
