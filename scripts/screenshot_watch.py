@@ -7,17 +7,19 @@ PYTHONPATH=. python scripts/screenshot_watch.py docs/pictures/watch-forged.png  
 
 import io
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
 from PIL import Image
 
-import coordinator as tb
+from emunode.topologies.registry import parse_topology
 from tests.helpers.browser import Browser, find_chromium
+from tests.helpers.command_line import Running, command
+from tests.helpers.watched_page import BOX, Watched
 
 WINDOW: Final = 1280, 720
 WIDTH: Final = 800
@@ -114,45 +116,38 @@ def stepped(page: Browser, step: int) -> None:
 
 
 @contextmanager
-def watched(run: Callable[[Callable[[str], None]], object]) -> Iterator[Browser]:
-    """Show a watched run in a browser; `run` starts it in another thread, and it ends with the context."""
+def watched(flags: str) -> Iterator[Watched]:
+    """Show a watched run in a browser, and end it with the context."""
     program = find_chromium()
     if program is None:
         raise SystemExit("Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)")
-    addresses: list[str] = []
-    ready = threading.Event()
+    with TemporaryDirectory() as folder, ExitStack() as ending:
 
-    def show(url: str) -> None:
-        addresses.append(url)
-        ready.set()
+        def start(line: str) -> Running:
+            return ending.enter_context(closing(Running(Path(folder), command(line))))
 
-    thread = threading.Thread(daemon=True, target=lambda: run(show))
-    thread.start()
-    if not ready.wait(60):
-        raise SystemExit("the run has no page")
-    with Browser(program, width=WINDOW[0], height=WINDOW[1]) as page:
-        page.resize(*WINDOW)
-        page.open(addresses[0])
-        page.wait_until("!document.getElementById('step').disabled")
-        yield page
-        page.click("#close" if page.evaluate("document.getElementById('end').hidden") else "#end")
-        thread.join(60)
+        with Browser(program, width=WINDOW[0], height=WINDOW[1]) as page:
+            page.resize(*WINDOW)
+            yield Watched(start, page, f"--driver memory {flags}")
 
 
 def moving(path: Path) -> None:
     """Step twice, crash a node that other nodes depend on, see the prediction change, and step to the verdict."""
-    with watched(lambda show: tb.watch("star:4", "broadcast", "greedy-tree", show=show)) as page:
+    with watched("star:4 broadcast greedy-tree") as run:
+        page, story = run.page, Story(run.page)
         page.evaluate(CURSOR)
-        story = Story(page)
         story.picture(PAUSE)
         for step in (1, 2):
             story.press("#step")
             stepped(page, step)
             story.motion()
-        story.point(*page.evaluate(PLACE % CRASHED))
+        left, top, _ = page.evaluate(BOX)
+        topology = parse_topology("star:4")
+        x, y = run.at(topology, topology.rank(CRASHED))
+        story.point(left + x, top + y)
         page.wait_until("document.querySelector('[data-kind=crash]')")
         story.picture(PAUSE)
-        before = page.evaluate("document.getElementById('claims').textContent")
+        before = run.text("claims")
         story.press("[data-kind=crash]")
         page.wait_until(f"document.getElementById('claims').textContent !== {before!r}")
         story.picture(LAST)
@@ -166,18 +161,12 @@ def moving(path: Path) -> None:
 
 CRASHED: Final = "4132"
 """Receives the message in step 2, and is to pass it on in step 3."""
-PLACE: Final = """(async () => {
-  const canvas = document.getElementById('map'), box = canvas.getBoundingClientRect();
-  const picture = await (await import('/connection.js')).get('/picture');
-  const rank = picture.labels.indexOf('%s'), unit = box.width / 1000;
-  return [box.x + unit * picture.x[rank], box.y + unit * picture.y[rank]];
-})()"""
-"""The place of a node on the page."""
 
 
 def still(path: Path) -> None:
     """Crash node 3421 in step 3 of a broadcast over three trees, and draw the page after step 5."""
-    with watched(lambda show: tb.watch("star:4", "broadcast", "edt", redundancy=3, messages=5, show=show)) as page:
+    with watched("star:4 broadcast edt --redundancy 3 --messages 5") as run:
+        page = run.page
         for step in range(1, 6):
             if step == 3:
                 page.evaluate("document.getElementById('label').value = '3421'")
@@ -185,8 +174,7 @@ def still(path: Path) -> None:
                 page.wait_until("document.querySelector('[data-kind=crash]')")
                 page.click("[data-kind=crash]")
                 page.wait_until("document.getElementById('faults').textContent.includes('3421')")
-            page.click("#step")
-            stepped(page, step)
+            run.step()
         page.wait_until("document.getElementById('measured-title').textContent === 'after step 5'")
         page.wait_until("!('moving' in document.getElementById('map').dataset)")
         write_still(page, path)
@@ -194,14 +182,12 @@ def still(path: Path) -> None:
 
 def forged(path: Path) -> None:
     """Draw the page at the end of a broadcast with two nodes that forge alike, and so win every vote of three copies."""
-    faults = ["collude:21345", "collude:32145"]
-    with watched(
-        lambda show: tb.watch("star:5", "broadcast", "edt", redundancy=3, source="12345", faults=faults, show=show),
-    ) as page:
-        page.evaluate("document.getElementById('rate').value = '0'")
-        page.click("#run")
-        page.wait_until("document.getElementById('verdict').textContent")
-        write_still(page, path)
+    faults = "--fault collude:21345 --fault collude:32145"
+    with watched(f"star:5 broadcast edt --redundancy 3 --source 12345 {faults}") as run:
+        run.page.evaluate("document.getElementById('rate').value = '0'")
+        run.page.click("#run")
+        run.page.wait_until("document.getElementById('verdict').textContent")
+        write_still(run.page, path)
 
 
 PAGES: Final = {"watch.png": still, "watch.gif": moving, "watch-forged.png": forged}

@@ -326,6 +326,14 @@ class Experiment:
         self._process.join(seconds)
         return self._process.exitcode
 
+    def end(self) -> tuple[int | None, list[str]]:
+        """Wait for its end; return its exit status, and what is wrong however it was to end."""
+        status = self.wait(DEADLINE_SECONDS)
+        if status is None:
+            return None, [f"it hangs: no end within {DEADLINE_SECONDS:g} s"]
+        traces = ["a traceback on standard error"] if "Traceback" in self.stderr() else []
+        return status, self.leftovers() + traces
+
     def coordinator(self) -> psutil.Process:
         """Return the coordinator; raises psutil.NoSuchProcess after its end."""
         return psutil.Process(self._process.pid)

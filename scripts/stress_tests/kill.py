@@ -50,7 +50,7 @@ TARGETS = ("coordinator", "one host", "half the hosts", "parent of the hosts")
 PHASES = ("start", "hosts joined", "links up", "step", "barrier", "teardown", "collection", "report", "finish")
 LAYOUTS = {"local": ("1", "3", "auto"), "docker": ("2", "3")}
 """Ranks per process, by driver."""
-SCENARIO = ("--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--messages", "10")
+SCENARIO = ("star:3", "broadcast", "flood", "--messages", "10")
 
 
 class ContainerExperiment(Experiment):
@@ -159,17 +159,15 @@ def send(experiment: Experiment, target: str, number: signal.Signals, draw: rand
     return reached
 
 
-def problems(experiment: Experiment, target: str, number: signal.Signals, status: int | None, whole: str) -> list[str]:
-    """Return problems with the end of a run."""
+def ended(experiment: Experiment, target: str, number: signal.Signals, whole: str) -> tuple[int | None, list[str]]:
+    """Wait for the end of a run; return its exit status, and what is wrong with its end."""
+    status, wrong = experiment.end()
     if status is None:
-        return [f"it hangs: no end within {DEADLINE_SECONDS:g} s"]
-    wrong = experiment.leftovers()
+        return status, wrong
     killed = target == "coordinator" and status < 0
     allowed = (0, 3, 4) if target != "coordinator" else (0,) if number == signal.SIGSTOP else (0, 130, -number)
     if status not in allowed:
         wrong.append(f"exit status {status}: {experiment.stderr()[-300:]}")
-    if "Traceback" in experiment.stderr():
-        wrong.append("a traceback on standard error")
     if killed:
         wrong += not_cleaned(experiment)
     else:
@@ -190,7 +188,7 @@ def problems(experiment: Experiment, target: str, number: signal.Signals, status
             wrong.append("exit status 0 and another history")
         if (status == 3 or (status == 130 and not complete)) and not summary["undecided_because"]:
             wrong.append(f"exit status {status} and {summary['verdict']}")
-    return wrong
+    return status, wrong
 
 
 def not_cleaned(experiment: Experiment) -> list[str]:
@@ -226,10 +224,9 @@ def interrupt(budget: Budget, whole: str, driver: str, number: int) -> Attempt:
             for process in reached:
                 with contextlib.suppress(psutil.Error):
                     process.send_signal(signal.SIGCONT)
-        status = experiment.wait(DEADLINE_SECONDS)
         # A run that gave up before its signal ends like one whose hosts were lost.
-        wrong += problems(experiment, "nothing" if busy else target, sent, status, whole)
-        experiment.keep = bool(wrong)
+        status, more = ended(experiment, "nothing" if busy else target, sent, whole)
+        experiment.keep = bool(wrong := wrong + more)
     return attempt_of(name, wrong, [f"exit {status}", *([phase] if reached else [])], busy=busy)
 
 

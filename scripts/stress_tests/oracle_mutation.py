@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from stress_tests.common import Attempt, Budget, Row
 
@@ -18,7 +19,6 @@ ROWS = 6
 
 def change_rows(rows: int, number: int) -> Attempt:
     """Apply every mutation to some rows of the history of one algorithm."""
-    from tests.annexes.proofs.archives_support import disagreements
     from tests.contract.cases import CASES
     from tests.helpers.mutation_support import IMPOSSIBLE, MUTATIONS, is_within_claims, replayed, verdict_on
 
@@ -40,15 +40,20 @@ def change_rows(rows: int, number: int) -> Attempt:
                 wrong.append(f"{case.name}: accepted by claims and audit: {name} (row {place})")
             if not replayed(plan, changed):
                 wrong.append(f"{case.name}: accepted by the replay: {name} (row {place})")
+    return Attempt(wrong + disagreements(changes), Counter(accepted=accepted), tried)
+
+
+def disagreements(changes: Any) -> list[str]:
+    """Return the changed histories that the judges of archives judge differently."""
+    from tests.annexes.proofs import archives_support
+
     with TemporaryDirectory() as folder:
-        wrong += [f"the judges disagree: {each}" for each in disagreements(changes, Path(folder))]
-    return Attempt(wrong, Counter(accepted=accepted), tried)
+        return [f"the judges disagree: {each}" for each in archives_support.disagreements(changes, Path(folder))]
 
 
 def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
     """Apply every mutation to one row of a recorded run with faults, and compare the judges."""
     from coordinator.history.journal import records_of_rows
-    from tests.annexes.proofs.archives_support import disagreements
     from tests.helpers.mutation_support import MUTATIONS
     from tests.helpers.scenarios import Case
 
@@ -61,9 +66,7 @@ def change_faulty_rows(scenarios: list[str], number: int) -> Attempt:
         if changed is not None:
             key = f"{scenarios[number]}: {name} (row {place})"
             changes[key] = run.plan, changed, run.execution.altered_copies
-    with TemporaryDirectory() as folder:
-        wrong = [f"the judges disagree: {each}" for each in disagreements(changes, Path(folder))]
-    return Attempt(wrong, Counter(), len(changes))
+    return Attempt(disagreements(changes), Counter(), len(changes))
 
 
 def change_certificate(times: int, number: int) -> Attempt:

@@ -7,7 +7,6 @@ process. Memory, descriptors and processes are sampled at regular intervals: the
 import os
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -59,7 +58,6 @@ def faults_of(coverage: FaultCoverage, chance: Random) -> tuple[str, ...]:
 async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) -> None:
     """Run the trials and record problems in the row."""
     samples: list[tuple[int, Usage]] = []
-    kinds: Counter[str] = Counter()
     algorithms = [make_plan(scenario).algorithm for scenario in variants]
     in_memory = [scenario.on_driver("memory") for scenario in variants]
     # Nothing is claimed about runs whose source is faulty.
@@ -69,7 +67,6 @@ async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) 
         for number in range(times):
             variant = number // block % len(variants)
             trial = Trial(variant, faults_of(coverage, Random(f"{seed}/{number}")), seed + number)
-            kinds.update(spec.partition(":")[0] for spec in trial.faults)
             try:
                 with trio.fail_after(TRIAL_SECONDS):
                     found, expected = await hosts.trial(trial), await memory.trial(trial)
@@ -87,8 +84,8 @@ async def trials(variants: Sequence[Scenario], seed: int, times: int, row: Row) 
         ]
         row.wrong += [f"variant {variant}: {problem}" for problem in growth(settled, ALLOWED_GROWTH)]
     course = [sample.rss >> 20 for _, sample in samples] or [0]
-    faults = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
-    row.note = f"{course[0]} MiB in the beginning, {max(course)} at most, {course[-1]} in the end; {faults}"
+    row.require({kind: kind not in coverage.untried_kinds for kind in coverage.kinds}, coverage.kinds, "never tried:")
+    row.note = f"{course[0]} MiB in the beginning, {max(course)} at most, {course[-1]} in the end"
     row.note += f"; {len(coverage.cells):,} of {coverage.size:,} cells (kind, place, step) of the space of faults tried"
     row.note += f", {len(coverage.untried_pairs)} pairs of kinds not"
 
