@@ -8,7 +8,7 @@
     trials           execute thousands of trials over TCP, under faults of every kind
     live             click faults on watched runs whose page has clients that leave, stall and send noise
     liveness         end all faults of random runs: everything due must finish within its bound
-    determinism      run 100 scenarios twice on every driver, with events reordered and delayed
+    determinism      run 100 recorded scenarios twice on every driver, with events reordered and delayed
     everywhere       run 300 recorded scenarios with every Python, in other locales, time zones, as another user
     disk             run on full, read-only and vanished file systems, and set the clock
     mutants          change the code of the core in one place: its tests must fail
