@@ -10,7 +10,7 @@ def register() -> Annex:
         options={"AgreementOptions": "coordinator.annexes.agreement.options"},
         features={"agreement": "coordinator.annexes.agreement.feature:AgreementFeature"},
         calls={
-            "agreement on failures": "coordinator.annexes.agreement.feature:agreement_of",
+            "agreement on failures": "coordinator.annexes.agreement.settings:agreement_of",
             "claims of an agreement": "coordinator.annexes.agreement.feature:claims_of_outcome",
             "time of an agreement": "coordinator.annexes.agreement.settling:time_of_agreement",
         },

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from coordinator.annexes.numbers.options import NumberOptions
-from coordinator.annexes.numbers.orders import fold_trees
-from coordinator.annexes.numbers.price import make_price
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, Metric, ResolvedRun
 from coordinator.features.timing import largest_sent_bytes
 from coordinator.scenario.model import DEFAULT_BYTES, MOST_BYTES, OnFailure, Scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Assumption, Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm, with_blocks
+from emunode.annexes import load
 from emunode.errors import ScenarioError
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import (
@@ -183,7 +182,7 @@ def trees_of(algorithm: Algorithm) -> "FoldTrees | None":
         return None
     # Claims, metrics and statements ask for the same trees.
     if "fold_trees" not in algorithm.__dict__:
-        algorithm.__dict__["fold_trees"] = fold_trees(algorithm)
+        algorithm.__dict__["fold_trees"] = load("coordinator.annexes.numbers.orders:fold_trees")(algorithm)
     found: FoldTrees = algorithm.__dict__["fold_trees"]
     return found
 
@@ -191,7 +190,9 @@ def trees_of(algorithm: Algorithm) -> "FoldTrees | None":
 def price_of(algorithm: Algorithm) -> "Price | None":
     """Return the price of an order of additions; None for a run with too many trees."""
     trees = trees_of(algorithm)
-    return None if trees is None else make_price(algorithm, trees)
+    make_price = load("coordinator.annexes.numbers.price:make_price")
+    price: Price | None = None if trees is None else make_price(algorithm, trees)
+    return price
 
 
 def _require_small_packets(algorithm: Algorithm) -> None:

@@ -6,24 +6,17 @@ from typing import TYPE_CHECKING, Any
 from coordinator.annexes.repair.options import RepairOptions
 from coordinator.features import journals
 from coordinator.features.base import BrokenAssumption, Evidence, Feature, Findings, ResolvedRun
-from coordinator.features.options import LivenessOptions
 from coordinator.scenario.durations import format_duration
-from coordinator.scenario.fault_syntax import read_time
-from coordinator.scenario.model import OnFailure, Scenario, knowledge_of
+from coordinator.scenario.model import Scenario
 from emunode.algorithms.claims import REPAIR, Assumption, Claim
 from emunode.annexes import load
-from emunode.annexes.repair.rules import PlannedRule, rule_of
-from emunode.errors import ScenarioError
 from emunode.faults.timeline import FaultTimeline
-from emunode.model import CollectiveSpec, FaultKnowledge, Repair
+from emunode.model import CollectiveSpec
 from emunode.terminal import plural
 from emunode.topologies.base import Topology
 
 if TYPE_CHECKING:
     import polars as pl
-
-NO_REQUEST = frozenset({Assumption.SENT_ONCE, Assumption.NOTHING_OVERDUE, Assumption.NO_WRONG_SUSPICION})
-"""The assumptions of the claim that no node sends a request."""
 
 
 class RepairFeature(Feature):
@@ -37,13 +30,15 @@ class RepairFeature(Feature):
         return spec.repair is not None
 
     def configure(self, scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
-        return spec._replace(repair=repair_of(scenario))
+        if RepairOptions.of(scenario).repair is None:
+            return spec
+        return spec._replace(repair=load("coordinator.annexes.repair.settings:repair_of")(scenario))
 
-    def claims_without_faults(self, run: ResolvedRun, claims: Sequence[Claim]) -> Iterator[Claim]:
-        if run.spec.asks:
-            rule = rule_of(run.spec)
-            assert rule is not None
-            yield Claim("repair_requests", 0, "==", f"{rule.citation}: nothing is overdue", assumes=NO_REQUEST)
+    def claims_without_faults(self, run: ResolvedRun, claims: Sequence[Claim]) -> Iterable[Claim]:
+        if not run.spec.asks:
+            return ()
+        claim: Claim = load("coordinator.annexes.repair.service:no_request")(run.spec)
+        return (claim,)
 
     def claims_with_faults(self, run: ResolvedRun) -> Iterator[Claim] | None:
         if not run.spec.asks:
@@ -93,34 +88,3 @@ class RepairFeature(Feature):
         find = load("coordinator.annexes.repair.journal:repair_violations")
         violations: Iterable[pl.LazyFrame] = find(run, evidence.journal, evidence.timetable)
         return violations
-
-
-def repair_of(scenario: Scenario) -> Repair | None:
-    """Return how a scenario is repaired, or None.
-
-    Raises ScenarioError if the settings of repair contradict each other.
-    """
-    options = RepairOptions.of(scenario)
-    after = options.repair_after
-    if options.repair is None:
-        return None
-    if scenario.on_failure is not OnFailure.CONTINUE:
-        reason = "a collective is either repaired or run again; leave out --repair or --on-failure"
-        raise ScenarioError("on_failure", str(scenario.on_failure), reason)
-    knowledge, detection = knowledge_of(scenario)
-    # By default a node is as patient with a packet as with the signs of life of a neighbour.
-    repair = Repair(options.repair, after or (detection.after if detection else 1))
-    if isinstance(rule_of(CollectiveSpec("", scenario.collective, "", 0, repair=repair)), PlannedRule):
-        repair = repair._replace(after=0)
-        if knowledge is not FaultKnowledge.ALL:
-            reason = f"{options.repair} plans around faults that every node knows; use --fault-knowledge all"
-            raise ScenarioError("fault_knowledge", scenario.fault_knowledge, reason)
-        if after is not None:
-            raise ScenarioError(
-                "repair_after", after, f"under {options.repair} no node waits for a packet; leave it out"
-            )
-        return repair
-    heal_at = LivenessOptions.of(scenario).heal_at
-    if isinstance(heal_at, str):
-        return repair._replace(heal_time=read_time(heal_at) or 0)
-    return repair._replace(heal_step=heal_at or 0)

@@ -6,12 +6,22 @@ from typing import NamedTuple
 from coordinator.annexes import annex_function
 from coordinator.features.base import ResolvedRun
 from coordinator.features.liveness import Bound, calm_from
-from emunode.algorithms.claims import Claim
+from emunode.algorithms.claims import Assumption, Claim
 from emunode.algorithms.tree_collective import TreeCollective, original_of
 from emunode.annexes.repair.pull import PullRule
 from emunode.annexes.repair.rules import rule_of
 from emunode.faults.kinds import LinkFault, Moment
-from emunode.model import Port, PortModel, Rank
+from emunode.model import CollectiveSpec, Port, PortModel, Rank
+
+NO_REQUEST = frozenset({Assumption.SENT_ONCE, Assumption.NOTHING_OVERDUE, Assumption.NO_WRONG_SUSPICION})
+"""The assumptions of the claim that no node sends a request."""
+
+
+def no_request(spec: CollectiveSpec) -> Claim:
+    """Return the claim that no node sends a request in a run without faults."""
+    rule = rule_of(spec)
+    assert rule is not None
+    return Claim("repair_requests", 0, "==", f"{rule.citation}: nothing is overdue", assumes=NO_REQUEST)
 
 
 def pull_claims(run: ResolvedRun) -> Iterator[Claim]:

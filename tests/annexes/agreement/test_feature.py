@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.annexes.agreement.feature import SEARCHED, longest_disjoint_path, news_steps
+from coordinator.annexes.agreement.settings import SEARCHED, longest_disjoint_path, news_steps
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 from emunode.model import Step
