@@ -72,11 +72,8 @@ def _height(plot: Plot) -> float:
     if not plot.y.downwards:
         return 7
     rows = _extent(plot.y)
-    return round(min(TALLEST, max(5.0, 2 + ROW * rows * max(1, _bars(plot) / 2))), 2)
-
-
-def _bars(plot: Plot) -> int:
-    return sum(series.mode is Mode.ROWS for series in plot.series)
+    bars = sum(series.mode is Mode.ROWS for series in plot.series)
+    return round(min(TALLEST, max(5.0, 2 + ROW * rows * max(1, bars / 2))), 2)
 
 
 def _extent(axis: PlotAxis) -> float:

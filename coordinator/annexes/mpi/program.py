@@ -198,11 +198,6 @@ def values_of(rank: int, elements: int, first: int = 0) -> Any:
     return array("i", [value_of(rank, index) for index in range(first, first + elements)])
 
 
-def probe_length(ranks: int) -> int:
-    """Return the number of pairs of ranks; each pair has an element in a probe."""
-    return ranks * (ranks - 1) // 2
-
-
 def probe_numbers(rank: int, ranks: int) -> "list[float]":
     """Return the contribution of a rank to a probe: for each pair a < b, M from a, -M from b, and 1 from all others.
 
@@ -250,7 +245,9 @@ class Calls:
         if self.width:
             return bytearray(str(self.rank).encode().ljust(self.width, b"\0") * elements)
         if call["operation"] == "probe":
-            return array("d", probe_numbers(self.rank, self.ranks) * (elements // probe_length(self.ranks)))
+            # A probe has an element for each pair of ranks.
+            pairs = self.ranks * (self.ranks - 1) // 2
+            return array("d", probe_numbers(self.rank, self.ranks) * (elements // pairs))
         return values_of(self.rank, elements)
 
     def zeros(self, elements: int) -> Any:

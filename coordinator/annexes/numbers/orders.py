@@ -15,7 +15,7 @@ from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import make_algorithm
 from emunode.annexes.numbers.fixed_order import FixedTree, TreeNode
 from emunode.errors import ScenarioError
-from emunode.model import ALL_RANKS, CollectiveSpec, NumberType, Rank, RealNumbers, Step
+from emunode.model import ALL_RANKS, NumberType, Rank, RealNumbers, Step
 
 ContributionPlace = tuple[Rank, Rank, int]
 """(rank, owner of the block, segment): a part of the result at a rank."""
@@ -180,7 +180,9 @@ def fold_trees(algorithm: Algorithm, *, last_port_first: bool = False) -> FoldTr
         raise ScenarioError("algorithm", algorithm.name, f"{folds:,} folds; trees are found of at most {MOST_FOLDS:,}")
     # Another algorithm object: the payloads of the run stay as they are.
     numbers, ranks = _numbers_of(algorithm), algorithm.topology.data_ranks
-    symbolic = make_algorithm(algorithm.topology, _bare(algorithm.spec, numbers))
+    # Without protocols, which the plain loop of rules does not execute, and without own data.
+    bare = algorithm.spec.without_protocols()._replace(numbers=numbers._replace(data=b""))
+    symbolic = make_algorithm(algorithm.topology, bare)
     kind = FixedOrderTrees if numbers.fixed_order else TreePayloads
     symbolic.use_payloads(symbolic.make_payloads(partial(kind, numbers, ranks)))
     count = len(numbers.contributions(ranks))
@@ -223,11 +225,6 @@ def _trees_in(payload: object) -> Iterator[FoldTree]:
         yield from payload.values()
     elif isinstance(payload, FoldTree):
         yield payload
-
-
-def _bare(spec: CollectiveSpec, numbers: RealNumbers) -> CollectiveSpec:
-    """Return the job without protocols (the plain loop of rules does not execute them), and without own data."""
-    return spec.without_protocols()._replace(numbers=numbers._replace(data=b""))
 
 
 def _place(tree: FoldTree, rank: Rank, places: dict[FoldTree, Rank]) -> None:

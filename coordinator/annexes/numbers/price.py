@@ -44,11 +44,9 @@ def make_price(algorithm: Algorithm, trees: FoldTrees) -> Price:
 
 def _bytes(algorithm: Algorithm, each: SentResult) -> int:
     size = algorithm.payloads.segment_bytes(each.target, each.segment)
-    return size if each.complete or not _in_parts(algorithm) else max(1, each.parts) * (size + PART_NAME_BYTES)
-
-
-def _in_parts(algorithm: Algorithm) -> bool:
-    return algorithm.spec.numbers is not None and algorithm.spec.numbers.fixed_order
+    numbers = algorithm.spec.numbers
+    in_parts = numbers is not None and numbers.fixed_order and not each.complete
+    return max(1, each.parts) * (size + PART_NAME_BYTES) if in_parts else size
 
 
 def _most_held(trees: FoldTrees, sizes: list[int]) -> int:

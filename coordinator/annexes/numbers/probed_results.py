@@ -75,15 +75,12 @@ def _parts(algorithm: Algorithm, results: ResultArray) -> Iterator[tuple[Contrib
     payloads, topology = payloads_of(algorithm), algorithm.topology
     segments = range(algorithm.spec.messages * algorithm.segments_per_message)
     for owner in algorithm.block_owners:
-        holders: Sequence[Rank] = topology.data_ranks if has_row_per_rank(algorithm) else [_holder(algorithm, owner)]
+        holder = algorithm.spec.source if algorithm.collective is Collective.REDUCE else owner
+        holders: Sequence[Rank] = topology.data_ranks if has_row_per_rank(algorithm) else [holder]
         for segment in segments:
             place = payloads.place(owner, segment)
             for row, rank in enumerate(holders):
                 yield (rank, owner, segment), place.start, results.numbers[row, place]
-
-
-def _holder(algorithm: Algorithm, owner: Rank) -> Rank:
-    return algorithm.spec.source if algorithm.collective is Collective.REDUCE else owner
 
 
 def trees_of_results(algorithm: Algorithm, array: NDArray[Any] | None) -> FoldTrees | None:

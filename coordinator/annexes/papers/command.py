@@ -1,7 +1,7 @@
 """`coordinator reproduce`."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -58,7 +58,10 @@ class ReproduceCommand(PluginCommand):
             if self.n is not None or self.out is not None:
                 raise ScenarioError("list", None, "--list runs nothing; leave --n and --out out")
             listed = REPRODUCTIONS.values() if self.name is None else [find_reproduction(self.name)]
-            print_rows("not reproduced", [_left_out(row) for about in listed for row in about.left_out], self.json)
+            rows = [
+                {key: row[key] for key in ("reproduction", *LEFT_OUT)} for about in listed for row in about.left_out
+            ]
+            print_rows("not reproduced", rows, self.json)
             return 0
         if self.all and self.name is not None:
             raise ScenarioError("reproduce", self.name, "give a name or --all, not both")
@@ -82,10 +85,6 @@ def _summary(about: Reproduction) -> dict[str, object]:
         "about": about.description,
         "takes": str(cost_of(about.name) or "?"),
     }
-
-
-def _left_out(row: Mapping[str, str]) -> dict[str, object]:
-    return {key: row[key] for key in ("reproduction", *LEFT_OUT)}
 
 
 def _reproduce(

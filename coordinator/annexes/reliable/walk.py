@@ -85,7 +85,7 @@ def repeated_claims(plan: Plan) -> list[Claim]:
         return []
     try:
         engine = batch_engine_of(plain)
-        fates = follow_reliable(plan, engine.schedule, plain.algorithm)
+        fates = _Walk(plan, links_of(plan), engine.schedule, plain.algorithm).walk()
     except InexactError:
         return []
     rows = fates.arrived.astype(np.uint64)[:, None]
@@ -140,13 +140,8 @@ def _is_simple(effect: Effect, *, at_rank: bool, lasts: bool) -> bool:
     return isinstance(effect, Stops | Duplicates | Ends)
 
 
-def follow_reliable(plan: Plan, schedule: Schedule, algorithm: Algorithm) -> Repeated:
-    """Follow the faults of a plan through a schedule over reliable links; InexactError if a run does not end in time."""
-    return _Walk(plan, links_of(plan), schedule, algorithm).walk()
-
-
 class _Walk:
-    """One simulation, step by step."""
+    """Follows the faults of a plan through a schedule over reliable links, step by step."""
 
     def __init__(self, plan: Plan, links: ReliableLinks, schedule: Schedule, algorithm: Algorithm) -> None:
         self._plan, self._settings, self._schedule = plan, links, schedule
@@ -185,6 +180,7 @@ class _Walk:
             hops.sort(key=lambda hop: places[tuple(keys[hop].tolist())])
 
     def walk(self) -> Repeated:
+        """Return what each hop becomes; InexactError if a run does not end in time."""
         faults = defaultdict(list)
         for fault in in_order(self._plan.faults):
             faults[fault.step].append(fault)

@@ -103,7 +103,8 @@ def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
         return statement(key, measured, trial)
 
     at_home = [(rank, tree) for rank, place in position.items() if not place for tree in range(n - 1)]
-    yield row("behind", sum(position[_second(paths[tree][rank])] == tree + 1 for rank, tree in own))
+    # The root's child on a path comes second.
+    yield row("behind", sum(position[paths[tree][rank][1]] == tree + 1 for rank, tree in own))
     yield row("shortest", sum(len(paths[tree][rank]) - 1 == distance[rank] for rank, tree in own))
     graph = ShortestPathGraph(star)
     yield row("parents", sum(trees[tree][rank][0] == star.neighbour(rank, graph.own(rank)) for rank, tree in own))
@@ -134,11 +135,6 @@ def _path(parents: ParentByRank, rank: Rank) -> tuple[Rank, ...]:
     while path[-1]:
         path.append(parents[path[-1]][0])
     return tuple(reversed(path))
-
-
-def _second(path: tuple[Rank, ...]) -> Rank:
-    """Return the root's child on a path."""
-    return path[1]
 
 
 def _are_disjoint(paths: list[tuple[Rank, ...]]) -> bool:

@@ -52,7 +52,9 @@ def depth(n: int) -> int:
 def build(cache: RunCache) -> Iterator[Section]:
     """Yield the trees, the four problems, faults, and the comparison with the hypercube."""
     sizes = cache.sizes
-    yield Table("Depth of the trees", [_depth(cache, n) for n in _deeper(sizes)], NOTES["depth"])
+    # Larger sizes too, unless one size was requested.
+    deeper = DEPTHS if len(sizes) > 1 else ()
+    yield Table("Depth of the trees", [_depth(cache, n) for n in (*sizes, *deeper)], NOTES["depth"])
     yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(cache, n)])
     yield lemmas(cache)
     yield Table("Single node broadcast", [row for n in sizes for row in _broadcasts(cache, n)], NOTES["bounds"])
@@ -73,11 +75,6 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield from order_tables(cache)
     yield _spt_and_spg()
     yield _drawn()
-
-
-def _deeper(sizes: Sequence[int]) -> list[int]:
-    """Return the sizes for the depth: larger ones as well, unless one size was requested."""
-    return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
 
 
 def _broadcast(cache: RunCache, n: int, messages: int, redundancy: int) -> CachedRun:

@@ -161,11 +161,6 @@ def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
             yield _row(line, n, text(rate), text(found), row_verdict(found == rate, trials=[few, many]))
 
 
-def _bound(line: Pipeline, n: int) -> Cost:
-    """Return the lower bound of section 4, in messages."""
-    return Cost(n, Fraction(1, n if line.ports == ALL else 1))
-
-
 def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
     """Compare T of table 4 or 5, with many packets and with one packet per tree."""
     for line, n in _cases(cache, lines):
@@ -176,7 +171,8 @@ def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]
             closed = Cost(int(claimed(trial, "startups")), Fraction(int(claimed(trial, "transfer_bytes")), size))
             about = {"graph": line.graph, "n": n, "M/B": packets}
             costs = line.cost(n, packets), closed, found
-            yield cost_row(about, costs, _bound(line, n), trial, packets=packets)
+            bound = Cost(n, Fraction(1, n if line.ports == ALL else 1))  # of section 4, in messages
+            yield cost_row(about, costs, bound, trial, packets=packets)
 
 
 def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, CachedRun]:
