@@ -9,7 +9,7 @@ import polars as pl
 
 from coordinator.api.forks import require_usable
 from coordinator.api.runs import Run
-from coordinator.execution.verify import contradictions_named
+from coordinator.execution.verification import contradictions_named
 from coordinator.history.stored.writing import replace_file
 from coordinator.reports.compare import as_rows, compare_data, compare_figure
 from coordinator.reports.compare_page import LETTERS, compare_page

@@ -15,7 +15,7 @@ from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, 
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
 from coordinator.planning.plan import make_plan
-from coordinator.reports.network_picture import draw_network
+from coordinator.reports import drawing
 from coordinator.scenario.declared_network import Reading
 from coordinator.scenario.model import OPTIONS
 from coordinator.scenario.network_files import from_networkx, is_network_file, to_networkx
@@ -129,7 +129,8 @@ class BaseNetwork:
         return f"<network {self.name}: {self.order:,} nodes>"
 
     def _repr_svg_(self) -> str | None:
-        return draw_network(self.topology) if self.order <= LARGEST_DRAWN else None
+        svg: str | None = drawing("network")(self.topology) if self.order <= LARGEST_DRAWN else None
+        return svg
 
 
 def restore_network(

@@ -12,25 +12,20 @@ import polars as pl
 
 from coordinator.annexes import annex_function
 from coordinator.api.forks import require_usable
-from coordinator.api.panels import Panel, panel_of_run, shown_panels
 from coordinator.api.pickling import KeptTopology, keep_topology, kept_plugins, load_kept_plugins, restore_topology
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.rows import run_row
 from coordinator.api.threads import call
-from coordinator.execution.branch import Origin, branch_folder
 from coordinator.execution.run import run
 from coordinator.execution.sinks import DirectorySink, MemoryRun, MemorySink, RunResult
-from coordinator.execution.verify import contradictions_named
+from coordinator.execution.verification import contradictions_named
+from coordinator.history.run_directory import branch_folder
 from coordinator.history.stored.reading import read_bytes
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import needs_own_network, require_possible, warning
 from coordinator.planning.plan import Plan
+from coordinator.reports import drawing
 from coordinator.reports.data import RunData, find_run, read_run
-from coordinator.reports.layout import WIDTH, layout_of
-from coordinator.reports.panels.network import network_panel
-from coordinator.reports.panels.summary import claims_panel
-from coordinator.reports.pictures import Page, Picture, frame
-from coordinator.reports.run_report import render
 from coordinator.results.claims import Judged, Verdict
 from coordinator.scenario.model import dump_scenario
 from emunode.errors import RunError, ScenarioError
@@ -40,7 +35,10 @@ from emunode.terminal import visible
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from coordinator.execution.branch import Origin
     from coordinator.live.watch import Watch
+    from coordinator.reports.pictures import Page, Picture
+    from coordinator.reports.run_pages import Panel
 
 BITS = ("claim", "certified", "measured", "because")
 """The columns of `Run.bits`."""
@@ -58,10 +56,6 @@ PICKLED = (
     "notes",
 )  # fmt: skip
 """The parts of the data of a run that pickles hold as they are."""
-CLAIM_PIXELS = 44
-"""Height of a row of the table of claims."""
-PAGE_PIXELS, PAGE_WIDTH = 360, 900
-"""Height of the parts of a page around the network and the claims; width of a cell of a notebook, roughly."""
 
 
 class Run(Judged):
@@ -348,32 +342,34 @@ class Run(Judged):
             raise ScenarioError("out", str(folder), f"this run has a directory already, {self.path}; copy that")
         return self._result.save(Path(folder))
 
-    def report(self, path: Path | str | None = None) -> Page:
+    def report(self, path: Path | str | None = None) -> "Page":
         """Return the report of the run (a notebook shows it); with `path`, it is also written to that file.
 
         Raises ScenarioError (field `report`) if the file cannot be written.
         """
         with contradictions_named(self.path):
-            page = Page(render(self.data), f"{self.data.name}: report")
+            page: Page = drawing("report")(self.data)
         if path is not None:
             page.save(path)
         return page
 
-    def panel(self, name: str) -> Panel:
+    def panel(self, name: str) -> "Panel":
         """Return one panel of the report as a page of its own.
 
         A notebook shows the page, and its charts are pictures. Names are `network`, `claims`, `steps`, `space-time`,
         `links` and the names in `panels`. Raises ScenarioError (field `panel`) for another name, and for a panel that
         has nothing to show of this run.
         """
-        return panel_of_run(self.data, name)
+        page: Panel = drawing("panel")(self.data, name)
+        return page
 
     @property
     def panels(self) -> list[str]:
         """The names of the panels of the report that have something to show of this run."""
-        return shown_panels(self.data)
+        names: list[str] = drawing("panels")(self.data)
+        return names
 
-    def figures(self, step: int | None = None) -> dict[str, Picture]:
+    def figures(self, step: int | None = None) -> "dict[str, Picture]":
         """Return the charts and maps of the report by their names, as pictures.
 
         Their method `save` writes SVG, PNG or LaTeX. With `step` the map shows the run after that step. Raises
@@ -436,11 +432,8 @@ class Run(Judged):
 
     def _repr_html_(self) -> str:
         with contradictions_named(self.path):
-            page = render(self.data, thorough=False, panels=(network_panel, claims_panel))
-        height = PAGE_PIXELS + CLAIM_PIXELS * len(self.claims)
-        if self.data.topology is not None:
-            height += round(PAGE_WIDTH * layout_of(self.data.topology).height / WIDTH)
-        return frame(page, repr(self), height)
+            cell: str = drawing("cell")(self.data, repr(self))
+        return cell
 
 
 def _restore_stored(kind: type[Run], path: Path, plugins: Sequence[Plugin]) -> Run:
@@ -462,7 +455,7 @@ def _restore_in_memory(
 
 
 def run_plan(
-    plan: Plan, out: Path | None, progress: ProgressOption, page: "Watch | None" = None, origin: Origin | None = None
+    plan: Plan, out: Path | None, progress: ProgressOption, page: "Watch | None" = None, origin: "Origin | None" = None
 ) -> Run:
     """Run a plan, in memory or into the run directory `out`.
 
@@ -482,21 +475,16 @@ def run_plan(
             result = call(_execute, page.plan, folder, show, page, origin, own_network=own_network)
     if result.execution.interrupted:
         raise KeyboardInterrupt
-    return run_of(result)
+    return Run(None if isinstance(result, MemoryRun) else read_run(result.path, own=True), result)
 
 
 def _execute(
-    plan: Plan, out: Path | None, progress: Progress, page: "Watch | None", origin: Origin | None
+    plan: Plan, out: Path | None, progress: Progress, page: "Watch | None", origin: "Origin | None"
 ) -> RunResult | MemoryRun:
     accept = None if origin is None else origin.accept
     if out is None:
         return run(plan, MemorySink(), progress, steering=page, accept=accept)
     return run(plan, DirectorySink(out), progress, steering=page, accept=accept)
-
-
-def run_of(result: RunResult | MemoryRun) -> Run:
-    """Return the run that has just ended."""
-    return Run(None if isinstance(result, MemoryRun) else read_run(result.path, own=True), result)
 
 
 def _data_of(result: MemoryRun, summary: dict[str, Any], scenario: dict[str, Any]) -> RunData:

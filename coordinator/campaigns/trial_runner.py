@@ -14,9 +14,8 @@ import trio
 from coordinator.execution.drive import CLOSE_SECONDS, ExecutionResult, run_timed, take_steps
 from coordinator.history.journal import sorted_records
 from coordinator.history.stored.records import Items, Natural, NonNegative
-from coordinator.networks.base import Network
+from coordinator.networks.base import Network, TimedMemoryNetwork, predict
 from coordinator.networks.registry import make_stepped_network
-from coordinator.networks.timed import TimedMemoryNetwork, predict
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted

@@ -16,11 +16,12 @@ from coordinator.cli.output import RunOutput
 from coordinator.cli.result import show_result
 from coordinator.cli.run_view import run_view
 from coordinator.cli.runs import open_page
-from coordinator.execution.branch import Origin, branch_folder
+from coordinator.execution.branch import Origin
 from coordinator.execution.observer import RunObserver
 from coordinator.execution.run import run
 from coordinator.execution.run_metrics import metrics_text
 from coordinator.execution.sinks import DirectorySink, RunResult
+from coordinator.history.run_directory import branch_folder
 from coordinator.history.run_index import REPORT
 from coordinator.live.metrics import MetricsServer, write_metrics
 from coordinator.live.watch import Watch

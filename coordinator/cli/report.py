@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
-from coordinator.execution.verify import contradictions_named
+from coordinator.execution.verification import contradictions_named
 from coordinator.history.run_directory import RUNS
 from coordinator.history.run_index import REPORT, read_runs, write_index
 from coordinator.reports.data import find_run

@@ -88,11 +88,6 @@ class Origin:
         return replace(finished, make_summary=lambda: {**finished.summary, **record})
 
 
-def branch_folder(out: Path | None, number: int) -> Path | None:
-    """Return the directory of a branch beside the directory of its run; None, for a new one in `runs`, if `out` is None."""
-    return None if out is None else out.with_name(f"{out.name}-branch-{number}")
-
-
 def compare_with_origin(path: Path, plan: Plan, summary: Mapping[str, Any], verification: Verification) -> None:
     """Compare a stored branch with its origin; the origin is looked for beside it. Rows up to the step that differ are
     a finding;

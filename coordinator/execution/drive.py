@@ -10,11 +10,10 @@ from typing import Protocol
 import polars as pl
 import trio
 
-from coordinator.execution.event_loop import RunLoop
+from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
-from coordinator.networks.base import Network, Progress, StepResult, UnreadArrivals
-from coordinator.networks.timed import Timed, predict
+from coordinator.networks.base import Network, Progress, StepResult, Timed, UnreadArrivals, predict
 from coordinator.planning.plan import Plan
 from coordinator.results.reasons import INTERRUPTED, STEP_LIMIT
 from emunode.engine.rank_set import AlteredCopy, KeptResult
@@ -85,28 +84,27 @@ async def drive(
     network: Network | Timed,
     journal: Journal,
     progress: Progress,
-    loop: RunLoop,
+    stop: InterruptGuard,
     steering: Steering | None = None,
 ) -> ExecutionResult:
     """Run the plan on the network, and close the network.
 
-    Raises the error of a run that did not begin or broke a rule. `loop` executes this coroutine, and its request to
-    stop interrupts the run.
+    Raises the error of a run that did not begin or broke a rule. A request to `stop` interrupts the run.
     """
-    execution, stop = ExecutionResult(), loop.stop
+    execution = ExecutionResult()
     failed_before = False
     try:
         plan.algorithm.interrupted = False
-        await loop.until_stopped(
-            lambda: _open_and_step(plan, network, journal, execution, progress, steering),
-            partial(setattr, plan.algorithm, "interrupted", True),
-        )
+        with trio.CancelScope() as scope:
+            stop.cancels(scope, partial(setattr, plan.algorithm, "interrupted", True))
+            await _open_and_step(plan, network, journal, execution, progress, steering)
         failed_before = execution.failure is not None and not stop.requested
     finally:
         if steering is not None:
             steering.end()
         # Shielded: the hosts have to be stopped even if the run is being cancelled.
-        await loop.shielded(network.close, CLOSE_SECONDS)
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await network.close()
     # After the network was closed: a signal during the closing counts too. But compose sends one because a host has died,
     # and then the death of the host is the reason.
     execution.interrupted = stop.requested and not failed_before
@@ -208,7 +206,8 @@ async def take_steps(
         execution.steps = step
         progress("steps", step, 0)
         if steering is None:
-            over = is_last(plan, step, result)
+            # A source that recovers later sends again, so the run is not over before that.
+            over = plan.is_over(step, result.busy)
         else:
             over = steering.after_step(step, result, await network.look(step))
         if over:
@@ -232,9 +231,3 @@ async def _wait_for_step(network: Network, steering: Steering, step: Step) -> st
     if failures:
         raise failures[0]
     return reason
-
-
-def is_last(plan: Plan, step: Step, result: StepResult) -> bool:
-    """Return whether nothing is left to do after `step`."""
-    # A source that recovers later sends again, so the run is not over before that.
-    return plan.is_over(step, result.busy)

@@ -5,18 +5,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+import trio
+
 from coordinator.annexes import annex_function
 from coordinator.execution.drive import REFUSALS, ExecutionResult, Steering, drive
-from coordinator.execution.event_loop import DirectLoop, RunLoop
 from coordinator.execution.sinks import FinishedRun, Result_co, Sink
 from coordinator.execution.stop_signal import InterruptGuard
-from coordinator.execution.trio_loop import TrioLoop
 from coordinator.history.journal import Journal, Observe
 from coordinator.history.stored.version import VERSION_KEY
-from coordinator.networks.base import Network, Progress, needs_threads
-from coordinator.networks.host_network import HostNetwork
+from coordinator.networks.base import Network, Progress, Timed
 from coordinator.networks.registry import make_network
-from coordinator.networks.timed import Timed
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
@@ -24,7 +22,6 @@ from coordinator.results.queries import read_once
 from coordinator.results.tables import host_traffic
 from coordinator.scenario.fault_draws import require_harm
 from coordinator.scenario.named import require_named
-from coordinator.theory.batch.derived import derived_claims
 from emunode import __version__
 from emunode.errors import RunError
 from emunode.logging import logging_to
@@ -63,9 +60,8 @@ def run(
         sink.open(plan)
         journal = sink.journal(observe)
         with sink.events() as events, logging_to(events):
-            loop = _loop_for(plan, stop, steering)
-            network = make_network(plan, events, loop.checkpoint)
-            execution = loop.execute(partial(drive, plan, network, journal, progress, loop, steering))
+            network = make_network(plan, events)
+            execution = trio.run(drive, plan, network, journal, progress, stop, steering)
         # A run that has failed is kept even if a signal follows: compose sends one because a host has died.
         if execution.failure is None:
             guards.close()
@@ -86,17 +82,10 @@ def run(
         guards.close()
         # After `finish` there is nothing left to remove.
         sink.close()
-        if isinstance(network, HostNetwork):
+        if network is not None:
             # Hosts under a supervisor receive the reason only after the files are complete.
             network.dismiss(problem)
     return result
-
-
-def _loop_for(plan: Plan, stop: InterruptGuard, steering: Steering | None) -> RunLoop:
-    """Return a loop that executes a run of this plan."""
-    if not (plan.hosts or plan.scenario.clock == "timed" or steering is not None or needs_threads(plan)):
-        return DirectLoop(stop)
-    return TrioLoop(stop)
 
 
 def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> FinishedRun:
@@ -110,7 +99,7 @@ def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> Finished
         execution.times,
         _results(plan, execution),
     )
-    conclusion = conclude(plan, history, derived=derived_claims)
+    conclusion = conclude(plan, history, derive=True)
     execution.undecided = conclusion.ruling.undecided
     if plan.worst_harm is not None and execution.undecided is None:
         # The target of a gather is the one node that messages are due to; the measurement names their origins.

@@ -17,10 +17,9 @@ from coordinator.execution.drive import REFUSALS, ExecutionResult, refusal
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import FILE, Journal, Observe
 from coordinator.history.run_directory import RunDirectory, last_events
-from coordinator.history.run_index import index_folder, write_index
+from coordinator.history.run_index import INDEX, REPORT, index_folder, write_index
 from coordinator.planning.plan import Plan
-from coordinator.reports.index_page import index_page
-from coordinator.reports.run_report import write_report
+from coordinator.reports import drawing
 from coordinator.results.claims import Judged, Judgement, Verdict
 from coordinator.results.conclude import Conclusion
 from coordinator.scenario.networks import stored_scenario
@@ -272,7 +271,7 @@ def _list(directory: RunDirectory) -> str | None:
     if folder is None:
         return None
     try:
-        write_index(folder, index_page)
+        write_index(folder, drawing(INDEX))
     except RunError as error:
         return str(error)
     return None
@@ -283,7 +282,7 @@ def _draw(directory: RunDirectory) -> str | None:
     words.
     """
     try:
-        write_report(directory.path, name=directory.final.name, thorough=False, own=True)
+        drawing(REPORT)(directory.path, name=directory.final.name, thorough=False, own=True)
     except Exception as error:
         described = f"{type(error).__name__}: {error}"
         with (directory.path / "log.jsonl").open("a", encoding="utf-8") as file, logging_to(file):

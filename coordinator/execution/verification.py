@@ -5,12 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
+
+from polars.exceptions import PanicException
 
 from coordinator.history.stored.reading import RefusedError
 from coordinator.history.stored.version import VersionError
-from emunode.errors import ScenarioError
+from emunode.annexes import load
+from emunode.errors import EmulatorError, ScenarioError
 
 MOST_FINDINGS = 50
+VERIFY: Final = "coordinator.execution.verify:verify"
+"""The verification of a run, imported once an error asks for it."""
 
 
 class UnreadableError(Exception):
@@ -96,3 +102,21 @@ def links_in(folder: Path) -> list[str]:
     """Return the symbolic links in a folder and its folders; no run, campaign or sweep leaves such links there."""
     inside = [Path(place) / name for place, folders, files in os.walk(folder) for name in (*folders, *files)]
     return sorted(str(path.relative_to(folder)) for path in inside if path.is_symlink())
+
+
+@contextmanager
+def contradictions_named(*runs: Path | None) -> Iterator[None]:
+    """Turn an error within the block into a ScenarioError (field `run`) if one of these run directories does not verify.
+
+    Reports and exports rely on tables that fit together. If all runs verify, the error is one of this program, and stays.
+    """
+    try:
+        yield
+    except (EmulatorError, OSError):
+        raise
+    except (Exception, PanicException) as error:
+        for run in runs:
+            finding = None if run is None else next(iter(load(VERIFY)(run).findings), None)
+            if finding is not None:
+                raise ScenarioError("run", str(run), f"its files contradict each other: {finding}") from error
+        raise

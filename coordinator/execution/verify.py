@@ -6,7 +6,6 @@ The journal is hashed, measured and judged like the journal of a new run, and re
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import isclose
@@ -15,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from polars.exceptions import PanicException
 
 from coordinator.annexes import annex_function
 from coordinator.execution.branch import compare_with_origin
@@ -61,10 +59,9 @@ from coordinator.scenario.plugins import FOLDER as PLUGINS
 from coordinator.scenario.plugins import altered_files
 from coordinator.scenario.programs import ProgramOptions, command_of, is_allowed
 from coordinator.scenario.schedule_text import readable_copies
-from coordinator.theory.batch.derived import derived_claims
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import results_of
-from emunode.errors import EmulatorError, ScenarioError
+from emunode.errors import ScenarioError
 from emunode.model import HopOutcome
 from emunode.timed.cost_model import NANO
 
@@ -146,7 +143,7 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
             "not stored"
         )
     history = _history(path, plan, records, replayed, timetable, verification)
-    conclusion = conclude(plan, history, replay=False, derived=derived_claims)
+    conclusion = conclude(plan, history, replay=False, derive=True)
     reason = summary.get("undecided_because")
     cut_short = summary.get("verdict") == Verdict.UNDECIDED and reason != conclusion.ruling.undecided
     cut_short = cut_short and not left_open(summary, conclusion)
@@ -156,7 +153,7 @@ def recompute(path: Path, verification: Verification) -> Recomputed:
         )
         # The rest of the reason follows from the journal.
         history = replace(history, ended=reason.removesuffix(f"; {conclusion.ruling.undecided}"))
-        conclusion = conclude(plan, history, replay=False, derived=derived_claims)
+        conclusion = conclude(plan, history, replay=False, derive=True)
     return Recomputed(scenario, plan, records, summary, history, replayed, conclusion, cut_short, open_votes)
 
 
@@ -501,21 +498,3 @@ def _same(stored: object, expected: object) -> bool:
         return abs(stored) < LARGEST_NUMBER and isclose(stored, expected, rel_tol=1e-9, abs_tol=1e-9)
     plain: object = json.loads(json.dumps(expected))
     return type(stored) is type(plain) and stored == plain
-
-
-@contextmanager
-def contradictions_named(*runs: Path | None) -> Iterator[None]:
-    """Turn an error within the block into a ScenarioError (field `run`) if one of these run directories does not verify.
-
-    Reports and exports rely on tables that fit together. If all runs verify, the error is one of this program, and stays.
-    """
-    try:
-        yield
-    except (EmulatorError, OSError):
-        raise
-    except (Exception, PanicException) as error:
-        for run in runs:
-            finding = None if run is None else next(iter(verify(run).findings), None)
-            if finding is not None:
-                raise ScenarioError("run", str(run), f"its files contradict each other: {finding}") from error
-        raise

@@ -19,7 +19,7 @@ from emunode.faults.kinds import FOREVER, Fault, Moment
 from emunode.model import FaultKnowledge, Step
 from emunode.play import play
 from emunode.timed.cost_model import LinearCostModel
-from emunode.timed.memory_engine import TimedPacket
+from emunode.timed.transmission import TimedPacket
 
 
 def timed_faults(faults: Iterable[Fault], steps: FaultFreeSteps) -> tuple[TimedFault, ...]:

@@ -157,3 +157,8 @@ def temporary_folder() -> Iterator[Path]:
             yield path
         finally:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def branch_folder(out: Path | None, number: int) -> Path | None:
+    """Return the directory of a branch beside the directory of its run; None, for a new one in `runs`, if `out` is None."""
+    return None if out is None else out.with_name(f"{out.name}-branch-{number}")

@@ -11,24 +11,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from coordinator.history.journal import RECORD
 from emunode.algorithms.base import Algorithm
+from emunode.annexes import load
 from emunode.engine import step_times
 from emunode.faults.in_time import TimedFault
 from emunode.faults.timeline import FaultTimeline
 from emunode.model import Port, PortModel, Rank, Step
 from emunode.net.wire import DEPARTURE, RECEIPTS, TIME
 from emunode.timed.cost_model import NANO, LinearCostModel, PortOccupancy
-from emunode.timed.memory_engine import EventHistory, TimedMemoryEngine
 from emunode.timed.transmission import RankTimetable
+
+if TYPE_CHECKING:
+    from emunode.timed.memory_engine import EventHistory, TimedMemoryEngine
 
 PACKET: Final = ["step", "sender", "port"]
 """The columns that identify a packet."""
+ENGINE: Final = "emunode.timed.memory_engine:TimedMemoryEngine"
+"""The engine of the timed clock; the module is imported for a run with faults or protocols."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Timetable:
     """Whether the algorithm ends by itself, before the step limit."""
     inputs: "PredictionInputs | None" = None
     """The faults that it is for, and the timetable without them; None without faults and protocols."""
-    events: EventHistory | None = None
+    events: "EventHistory | None" = None
     """Suspicions and signs of life of nodes with protocols; None for other runs."""
     crossings: "Mapping[Rank, array[int]]" = field(default_factory=dict)
     """By rank, the times when packets have crossed to it, ascending; nothing without faults and protocols."""
@@ -114,10 +119,11 @@ class PredictionInputs:
         """The effects of the faults, with their times."""
         return FaultTimeline(self.faults)
 
-    def engine(self, algorithm: Algorithm) -> TimedMemoryEngine:
+    def engine(self, algorithm: Algorithm) -> "TimedMemoryEngine":
         """Return the engine that computes the history; its next step is 1."""
         plans = None if algorithm.spec.has_control else self.plans()
-        return TimedMemoryEngine(algorithm, self.faults, self.costs, self.steps, self.limit, plans)
+        engine: TimedMemoryEngine = load(ENGINE)(algorithm, self.faults, self.costs, self.steps, self.limit, plans)
+        return engine
 
     def plans(self) -> dict[Rank, RankTimetable]:
         """Return the part of each rank in the fault-free timetable."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from coordinator.execution.drive import is_last
 from coordinator.networks.base import StepResult
 from coordinator.planning.plan import Plan
 from coordinator.scenario.command import LONGEST_COMMAND, run_command
@@ -169,7 +168,7 @@ class WatchState:
     def after(self, step: Step, result: StepResult) -> bool:
         """Take note that `step` has run; return whether it was the last step."""
         with self._lock:
-            over = is_last(self._plan, step, result)
+            over = self._plan.is_over(step, result.busy)
             if over:
                 self._finish()
             return over

@@ -1,16 +1,15 @@
-"""The coordinator's side of the timed clock: predict the timetable, hand it out, start the clock, collect records.
+"""The coordinator's side of the timed clock with hosts: hand out the timetable, start the clock, collect records.
 
 The coordinator sends nothing during the run, since there are no steps to open.
 """
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product, starmap
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import trio
 
-from coordinator.history.prediction import prediction
 from coordinator.history.timetable import PredictionInputs, Timetable
 from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.base import Progress
@@ -21,14 +20,13 @@ from coordinator.networks.messages import Finished, Heartbeat, HopTimes, HostRea
 from coordinator.networks.timed_process_faults import TimedProcessFaults
 from coordinator.planning.plan import Plan
 from coordinator.scenario.model import costs_of
-from emunode.engine.memory import MemoryEngine
-from emunode.engine.rank_set import AlteredCopy, KeptResult, results_of
+from emunode.engine.known_paths import faults_in_time
+from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError
 from emunode.faults.effects import ALWAYS
 from emunode.host.placement import HostRanks
-from emunode.model import Rank, Step
+from emunode.model import Rank
 from emunode.net.wire import NOTICE
-from emunode.timed.memory_engine import faults_of
 
 Table = TypeVar("Table", bytes, tuple[bytes, bytes])
 
@@ -37,23 +35,6 @@ LEAD_SECONDS_PER_HOST = 0.0005
 """Time between sending the order to begin and the beginning, so that every host receives it early enough."""
 TABLE_BYTES = 8 * 2**20
 """The largest part of a host's timetables in one order; longer timetables are split."""
-
-
-async def predict(plan: Plan, progress: Progress) -> Timetable:
-    """Compute the timetable of a plan with the memory engine; cancellation is possible at every step."""
-    prediction = prediction_of(plan)
-    while True:
-        try:
-            progress("timetable", next(prediction), 0)
-        except StopIteration as ended:
-            timetable: Timetable = ended.value
-            return timetable
-        await trio.lowlevel.checkpoint()
-
-
-def prediction_of(plan: Plan) -> Generator[Step, None, Timetable]:
-    """Return the computation of the timetable of a plan, step by step."""
-    return prediction(plan.algorithm, plan.faults, costs_of(plan.scenario), plan.scenario.step_limit)
 
 
 def in_batches(ranks: HostRanks, tables: Mapping[Rank, Table], default: Table) -> Iterator[tuple[int, list[Table]]]:
@@ -68,72 +49,6 @@ def in_batches(ranks: HostRanks, tables: Mapping[Rank, Table], default: Table) -
             first, part, size = place + 1, [], 0
     if part:
         yield first, part
-
-
-class Timed(Protocol):
-    """A network under the timed clock: open it, run it once, close it."""
-
-    @property
-    def links_opened(self) -> int:
-        """The number of links that `open` brought up."""
-
-    @property
-    def rows(self) -> list[bytes]:
-        """Journal rows so far."""
-
-    times: list[bytes]
-    """Times of hops so far (`wire.TIME`)."""
-
-    @property
-    def altered_copies(self) -> list[AlteredCopy]:
-        """Altered copies that arrived so far, where copies are voted on."""
-
-    async def open(self, progress: Progress) -> None:
-        """Bring every node and link up; RunError if that fails."""
-
-    async def run(self, timetable: Timetable, progress: Progress) -> None:
-        """Run every node on its own to the end; RunError if the end does not come."""
-
-    async def results(self) -> list[KeptResult]:
-        """Return the results of all ranks that run, after the end; RunError if a host does not answer."""
-
-    async def close(self) -> None:
-        """Take everything down; safe after a failure at any point, and fast."""
-
-
-class TimedMemoryNetwork:
-    """The memory driver: no machine can be late, so the achieved times are the times of the timetable."""
-
-    links_opened = 0
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self.rows: list[bytes] = []
-        self.times: list[bytes] = []
-        self.altered_copies: list[AlteredCopy] = []
-
-    async def open(self, progress: Progress) -> None:
-        await trio.lowlevel.checkpoint()
-
-    async def run(self, timetable: Timetable, progress: Progress) -> None:
-        inputs, algorithm = timetable.inputs, self._plan.algorithm
-        network = MemoryEngine(algorithm) if inputs is None else inputs.engine(algorithm)
-        self.altered_copies = network.altered_copies
-        # Packets that faults make late may be received long after the steps that name them.
-        limit = timetable.steps + 1 if inputs is None else self._plan.scenario.step_limit
-        for step in range(1, limit + 1):
-            if inputs is not None and not network.busy:
-                break
-            self.rows.append(bytes(network.step(step)))
-            progress("steps", step, timetable.steps)
-            await trio.lowlevel.checkpoint()
-        self.times.append(timetable.times())
-
-    async def results(self) -> list[KeptResult]:
-        return list(results_of(self._plan.algorithm))
-
-    async def close(self) -> None:
-        await trio.lowlevel.checkpoint()
 
 
 class TimedHostNetwork(HostNetwork):
@@ -216,7 +131,7 @@ class TimedHostNetwork(HostNetwork):
 
         `over` is the time of the last packet.
         """
-        channel, faults = self._channel, faults_of(self._plan.algorithm, inputs.faults)
+        channel, faults = self._channel, faults_in_time(self._plan.algorithm, inputs.faults)
         self._process_faults = TimedProcessFaults(channel, self._launch, self._placement, faults, over)
         channel.send_to_all(channel.in_order, "timed_faults", [fault.record() for fault in inputs.faults])
         tables = inputs.packed()

@@ -18,9 +18,9 @@ from coordinator.planning.claims import KeptClaims, run_claims
 from coordinator.planning.plan import Plan
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Assumption, Claim
+from emunode.engine.known_paths import faults_in_time
 from emunode.faults.effects import Alters, Loses, Stops
 from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, FaultKnowledge, Rank
-from emunode.timed.memory_engine import faults_of
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
@@ -143,6 +143,16 @@ def broken_root(plan: Plan) -> str | None:
     return " and ".join(faulty) or None
 
 
+def leaves_deliveries_open(plan: Plan, claims: Sequence[Claim]) -> bool:
+    """Return whether the schedule of a run has to tell what is delivered under its faults."""
+    # A result that lacks a contribution is no delivery, so its contributions are counted besides.
+    # Derived claims cannot find an error in the schedule, so an independent claim is enough where there is one.
+    if plan.spec.collective not in FOLDING and any(claim.name in DELIVERY for claim in claims):
+        return False
+    # A kind that does not state its effects may change anything, also what a packet carries: nothing exact is claimed.
+    return bool(plan.judged.harmful_faults) and not plan.judged.timeline.opaque and not broken_root(plan)
+
+
 def roots_of(plan: Plan) -> list[tuple[Rank, str]]:
     """Return the single source and target of the collective, with these words; none in collectives with many roots."""
     spec = plan.spec
@@ -184,7 +194,7 @@ def _claims_with_faults(plan: Plan, inputs: PredictionInputs, rounding: float) -
     # The time of the last receipt is a maximum over paths of sums of durations. Durations that grow by at most a factor
     # make such a maximum grow by at most the same factor.
     if all(each.fault.slows for each in inputs.faults):
-        factor = faults_of(plan.algorithm, inputs.faults).largest_factor()
+        factor = faults_in_time(plan.algorithm, inputs.faults).largest_factor()
         least = Claim("intended_seconds", before, ">=", "the timed clock: faults make no packet earlier")
         most = factor * before + rounding
         source = "the timed clock: no later than by the largest product of factors"

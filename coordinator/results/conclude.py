@@ -5,9 +5,9 @@ verdicts. `conclude` measures and judges a journal; `judge_run` applies the same
 of trials.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -28,6 +28,7 @@ from coordinator.results.claims import (
     claims_of,
     judge,
     late_packets,
+    leaves_deliveries_open,
     overall,
     slow_down,
     timed_claims,
@@ -40,12 +41,16 @@ from coordinator.results.metrics import Measurement, measure
 from coordinator.results.reasons import NO_VOTE_WON, Reason, reason_of_end
 from coordinator.results.run_metrics import own_metrics
 from emunode.algorithms.claims import Claim
+from emunode.annexes import load
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import RuleError, RunError
 from emunode.model import FOLDING, Collective
 
 if TYPE_CHECKING:
     from coordinator.history.result_array import ResultArray
+
+DERIVED: Final = "coordinator.theory.batch.derived:derived_claims"
+"""The claims that follow from the schedule of a run; the module is imported for a run that needs them."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +122,11 @@ def conclude(
     history: History,
     *,
     replay: bool | None = None,
-    derived: Callable[[Plan, Sequence[Claim]], Sequence[Claim]] = lambda *_: (),
+    derive: bool = False,
 ) -> Conclusion:
     """Measure and judge a history.
 
-    `derived` adds claims that follow from the schedule of the run where theory leaves the deliveries open.
+    With `derive`, claims follow from the schedule of the run where theory leaves the deliveries open.
     With `replay`, the run is compared with the memory engine; the default is to do so for short runs over sockets.
     """
     timetable = history.timetable
@@ -135,9 +140,9 @@ def conclude(
     metrics.update(own_metrics(plan, data_hops(plan, history.journal)))
     sifted = claims_of(plan)
     reasons, claims, timeline = [history.ended], [*sifted.kept], None
-    if history.ended is None:
-        # These claims follow from the whole schedule, and a run that ended early has not executed all of it.
-        claims += derived(plan, claims)
+    # These claims follow from the whole schedule, and a run that ended early has not executed all of it.
+    if derive and history.ended is None and leaves_deliveries_open(plan, claims):
+        claims += load(DERIVED)(plan, claims)
     records: dict[str, Sequence[Mapping[str, object]]] = {}
     if timetable is not None:
         lateness = judge_times(timetable, history.times)

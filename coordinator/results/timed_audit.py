@@ -8,9 +8,9 @@ import polars as pl
 
 from coordinator.features.base import ResolvedRun
 from coordinator.history.timetable import PACKET, PredictionInputs, Timetable, with_starts
+from emunode.engine.known_paths import faults_in_time
 from emunode.faults.effects import Delays, Duplicates
 from emunode.faults.in_time import FaultsInTime
-from emunode.timed.memory_engine import faults_of
 
 Possible = tuple[int, int, int, bool, bool, bool]
 """Step, sender and port of a packet; whether it may arrive, may be lost and may be altered."""
@@ -49,7 +49,7 @@ def unplanned(journal: pl.LazyFrame, timetable: Timetable) -> pl.LazyFrame:
 
 def possible_outcomes(plan: ResolvedRun, timetable: Timetable, inputs: PredictionInputs) -> Iterator[Possible]:
     """Yield the possible outcomes of packets at faulty nodes and links, by their times and the faults alone."""
-    faults = faults_of(plan.algorithm, inputs.faults)
+    faults = faults_in_time(plan.algorithm, inputs.faults)
     places = {each.fault.place for each in inputs.faults}
     # A packet that a fault repeats or delays has another size, or another end, than when it left.
     changed = {place for place, _, effect in inputs.timeline if isinstance(effect, Delays | Duplicates)}

@@ -5,13 +5,14 @@ together (`emunode.faults.byzantine`). It plays the rules without faults, for on
 the same result, and none of it crosses a link.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from emunode.algorithms.base import Algorithm, Content, Dependence, LocalView, Rule
 from emunode.engine.node import make_segment
 from emunode.faults.byzantine import CopyId, CopyPath, SendPlace
+from emunode.faults.in_time import FaultsInTime, TimedFault
 from emunode.faults.injector import Faults
 from emunode.model import ALL_RANKS, FOLDING, Collective, Port, Rank, Segment, Step
 
@@ -32,6 +33,19 @@ def faults_by_steps(algorithm: Algorithm) -> Faults:
         algorithm.topology,
         spec.seed,
         # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
+        origin_is_author=spec.collective not in FOLDING,
+        knows=spec.knows_neighbours,
+        known=KnownPaths(algorithm),
+    )
+
+
+def faults_in_time(algorithm: Algorithm, faults: Iterable[TimedFault]) -> FaultsInTime:
+    """Return the faults of a run under the timed clock."""
+    spec = algorithm.spec
+    return FaultsInTime(
+        algorithm.topology,
+        spec.seed,
+        faults,
         origin_is_author=spec.collective not in FOLDING,
         knows=spec.knows_neighbours,
         known=KnownPaths(algorithm),

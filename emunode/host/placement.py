@@ -3,11 +3,13 @@
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from emunode.errors import FrameError
 from emunode.model import Rank
-from emunode.net.protocol import HostConfig
+
+if TYPE_CHECKING:
+    from emunode.net.protocol import HostConfig
 
 TYPE = "i"
 """Type of the hosts in a table: four bytes each."""
@@ -110,7 +112,7 @@ class Placement:
         return starts
 
 
-def placement_of(config: HostConfig, order: int) -> Placement:
+def placement_of(config: "HostConfig", order: int) -> Placement:
     """Return the placement in the configuration of a host for a network of `order` ranks; FrameError if it does not fit."""
     try:
         return Placement(order, config.hosts, config.placement)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from emunode import runtime as libc
 from emunode.algorithms.base import Algorithm
 from emunode.engine import node as engine_node
+from emunode.engine.known_paths import faults_in_time
 from emunode.engine.rank_set import altered_copies
 from emunode.engine.step_times import StepTimes
 from emunode.errors import EmulatorError, RuleError
@@ -35,7 +36,6 @@ from emunode.net.framed_streams import FramedStreams
 from emunode.timed.cost_model import LinearCostModel, PortOccupancy
 from emunode.timed.fault_free_rank import FaultFreeRank
 from emunode.timed.hosted_rank import HostedRank, RankProgress
-from emunode.timed.memory_engine import faults_of
 from emunode.timed.orders import (
     Begin,
     ByEvents,
@@ -200,7 +200,7 @@ class TimedRun:
         """Take an order of a run with faults or protocols."""
         match order:
             case TimedFaults(faults):
-                self._faults = faults_of(self._algorithm, faults)
+                self._faults = faults_in_time(self._algorithm, faults)
             case FaultFree(first, tables):
                 self._plans.update(zip(self._ranks[first:], map(_timetable, tables), strict=False))
             case ByEvents(durations, horizon):

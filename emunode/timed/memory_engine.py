@@ -12,33 +12,21 @@ from math import ceil
 from typing import NamedTuple
 
 from emunode.algorithms.base import Algorithm
-from emunode.engine.known_paths import KnownPaths
+from emunode.engine.known_paths import faults_in_time
 from emunode.engine.rank_set import AlteredCopy, altered_copies
 from emunode.engine.step import reverse_ports_of
 from emunode.engine.step_times import StepTimes
 from emunode.faults.effects import ALWAYS
-from emunode.faults.in_time import FaultsInTime, TimedFault
+from emunode.faults.in_time import TimedFault
 from emunode.faults.kinds import NodeFault
-from emunode.model import FOLDING, FaultKnowledge, HopOutcome, Port, Rank, Step
+from emunode.model import FaultKnowledge, HopOutcome, Port, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
 from emunode.protocols.base import is_sign_of_life
 from emunode.timed.cost_model import LinearCostModel
 from emunode.timed.policies import RunSettings
 from emunode.timed.rank import Actions, Arrival, Notice, TimedRank, TimedSuspicion
 from emunode.timed.through_protocol import RunTimes
-from emunode.timed.transmission import NOTHING_PLANNED, Departure, RankTimetable, packet_size
-
-
-class TimedPacket(NamedTuple):
-    """A packet with its times in nanoseconds; `end` is -1 for a lost packet."""
-
-    step: Step
-    sender: Rank
-    port: Port
-    receiver: Rank
-    bytes: int
-    start: int
-    end: int
+from emunode.timed.transmission import NOTHING_PLANNED, Departure, RankTimetable, TimedPacket, packet_size
 
 
 class Withheld(NamedTuple):
@@ -86,7 +74,7 @@ class TimedMemoryEngine:
         # Packets that faults make late may leave long after the step that names them.
         self._times_of_run = RunTimes(steps, steps.begins(last + 1) if plans is None else ALWAYS)
         self._reverse_ports = reverse_ports_of(self._topology)
-        self.faults = faults_of(algorithm, faults)
+        self.faults = faults_in_time(algorithm, faults)
         times = self._times_of_run if plans is None else None
         self._settings = RunSettings(algorithm, costs, self.faults, last, times)
         self._begun = [each.start for each in faults]
@@ -277,17 +265,3 @@ class TimedMemoryEngine:
         noticed = (start + (patience + 1) * self._interval for start in faulty)
         if now > max([self._over, *noticed]):
             self._times_of_run.horizon = now
-
-
-def faults_of(algorithm: Algorithm, faults: Iterable[TimedFault]) -> FaultsInTime:
-    """Return the faults of a run of this algorithm."""
-    spec = algorithm.spec
-    return FaultsInTime(
-        algorithm.topology,
-        spec.seed,
-        faults,
-        # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
-        origin_is_author=spec.collective not in FOLDING,
-        knows=spec.knows_neighbours,
-        known=KnownPaths(algorithm),
-    )

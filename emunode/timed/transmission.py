@@ -18,6 +18,18 @@ class Departure(NamedTuple):
     segments: Packet
 
 
+class TimedPacket(NamedTuple):
+    """A packet with its times in nanoseconds; `end` is -1 for a lost packet."""
+
+    step: Step
+    sender: Rank
+    port: Port
+    receiver: Rank
+    bytes: int
+    start: int
+    end: int
+
+
 class RankTimetable(NamedTuple):
     """The part of one rank in the fault-free timetable."""
 

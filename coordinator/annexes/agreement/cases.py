@@ -13,11 +13,11 @@ from coordinator.annexes.agreement.decisions import LinkNews, Reported
 from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.detection import suspicions
 from coordinator.history.timetable import Timetable, with_starts
+from emunode.engine.known_paths import faults_in_time
 from emunode.faults.effects import ALWAYS, Interval, Stops
 from emunode.faults.injector import Faults
 from emunode.model import Agreement, FaultKnowledge, Port, Rank, Step
 from emunode.timed.cost_model import NANO
-from emunode.timed.memory_engine import faults_of
 
 
 class Case(Protocol):
@@ -128,7 +128,7 @@ class TimedCase:
         self._timetable = timetable
         self._events = timetable.events
         self._round = settings.round
-        self._faults = faults_of(run.algorithm, timetable.inputs.faults)
+        self._faults = faults_in_time(run.algorithm, timetable.inputs.faults)
         self.recoveries: Iterable[tuple[int, Rank]] = timetable.inputs.timeline.recoveries
         # When the signs of life have ended, or at the end of a run that was cut off.
         last = int(timetable.packets["start"].max() or 0)  # type: ignore[arg-type]

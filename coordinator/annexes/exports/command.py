@@ -16,7 +16,7 @@ from coordinator.api.runs import Run
 from coordinator.campaigns.store import GRID, read_grid_file
 from coordinator.cli.output import OUTPUT, PluginCommand, RunArgument, as_command
 from coordinator.cli.verify import warn_unverified
-from coordinator.execution.verify import contradictions_named
+from coordinator.execution.verification import contradictions_named
 from coordinator.history.stored.reading import exists
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.campaign_report import pictures_of

@@ -12,11 +12,11 @@ import polars as pl
 from coordinator.features.base import ResolvedRun
 from coordinator.features.journals.rows import IS_CONTROL, IS_SIGN, WITHHELD
 from coordinator.history.timetable import Timetable
+from emunode.engine.known_paths import faults_in_time
 from emunode.faults.detection import StepDetection, Suspicion
 from emunode.faults.timeline import merged
 from emunode.model import Port, Rank, Step
 from emunode.timed.cost_model import NANO
-from emunode.timed.memory_engine import faults_of
 
 
 class Suspected(NamedTuple):
@@ -61,7 +61,7 @@ def timed_detection_metrics(run: ResolvedRun, journal: pl.LazyFrame, timetable: 
     """Measure detection under the timed clock, and count its signs of life."""
     assert timetable.events is not None
     assert timetable.inputs is not None
-    events, faults = timetable.events, faults_of(run.algorithm, timetable.inputs.faults)
+    events, faults = timetable.events, faults_in_time(run.algorithm, timetable.inputs.faults)
     delays = [
         # Silence begins at the other end of the link: with a crash there, or when the direction from there went down.
         change.time - faults.dead_since(*run.topology.end(change.rank, change.port), change.time)

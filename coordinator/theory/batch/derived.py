@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from coordinator.annexes import annex_function, has_function
 from coordinator.planning.plan import Plan
-from coordinator.results.claims import DELIVERY, broken_root
+from coordinator.results.claims import DELIVERY
 from coordinator.results.contributions import healthy_holders
 from coordinator.theory.batch.engine import batch_engine_of
 from coordinator.theory.batch.exactness import LEAST_BYTES, why_untraceable
@@ -41,22 +41,10 @@ def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
 
     Empty if the hops of the schedule do not determine the deliveries either.
     """
-    folds = plan.spec.collective in FOLDING
     known = any(claim.name in DELIVERY for claim in claims)
-    # A result that lacks a contribution is no delivery, so its contributions are counted besides.
-    # Derived claims cannot find an error in the schedule, so an independent claim is enough where there is one.
-    if known and not folds:
-        return []
     # By the claimed number of hops: tracing a schedule that is too long would take as long as the run.
     hops = stated_hops(plan.algorithm)
-    # A kind that does not state its effects may change anything, also what a packet carries: nothing exact is claimed.
-    if (
-        not plan.judged.harmful_faults
-        or plan.judged.timeline.opaque
-        or broken_root(plan)
-        or hops is None
-        or hops > MOST_HOPS
-    ):
+    if hops is None or hops > MOST_HOPS:
         return []
     if plan.delivers_late:
         if known or not has_function(REPEATED):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator.history.prediction import completed
-from coordinator.networks.timed import prediction_of
+from coordinator.networks.base import prediction_of
 from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome

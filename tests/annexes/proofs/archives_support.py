@@ -19,7 +19,6 @@ from coordinator.history.stored.version import VersionError
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.scenario.model import dump_scenario
-from coordinator.theory.batch.derived import derived_claims
 from emunode.engine.rank_set import AlteredCopy
 from tests.helpers.command_line import ROOT, Ended
 from tests.helpers.support import golden_rows
@@ -37,7 +36,7 @@ def judged_archive(plan: Plan, records: Records, altered: Sequence[AlteredCopy] 
     """Judge these rows, and return the conclusion with an archive that states it."""
     rows = table(records)
     history = History(rows.lazy(), len(records), None, altered)
-    conclusion = conclude(plan, history, replay=False, derived=derived_claims)
+    conclusion = conclude(plan, history, replay=False, derive=True)
     summary = {
         **summarize(plan, conclusion, Journal(), ExecutionResult()),
         "journal_rows": len(records),

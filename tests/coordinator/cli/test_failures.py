@@ -123,7 +123,7 @@ def test_an_error_in_a_kind_of_fault_is_not_one_of_the_algorithm(call: Call, mon
         "history.journal.Journal.add",
         "results.conclude.measure",
         "execution.sinks.stored_scenario",
-        "execution.event_loop.DirectLoop.execute",
+        "execution.drive._open_and_step",
     ],
 )
 def test_an_error_in_a_run_mentions_no_removed_file(

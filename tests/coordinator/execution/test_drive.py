@@ -9,7 +9,6 @@ import trio
 
 from coordinator.execution.drive import ExecutionResult, drive
 from coordinator.execution.stop_signal import InterruptGuard
-from coordinator.execution.trio_loop import TrioLoop
 from coordinator.networks.base import Progress, StepResult
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
@@ -74,7 +73,7 @@ def test_a_host_that_died_before_a_signal_came_is_the_reason(
     async def main() -> ExecutionResult:
         with InterruptGuard() as stop:
             network = DyingNetwork(signal_comes)
-            return await drive(PLAN, network, Rows(), lambda *_: None, TrioLoop(stop))  # type: ignore[arg-type]
+            return await drive(PLAN, network, Rows(), lambda *_: None, stop)  # type: ignore[arg-type]
 
     execution = trio.run(main)
     assert (execution.interrupted, execution.undecided) == (interrupted, undecided)

@@ -163,7 +163,7 @@ def test_many_steps_share_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.draws
 def test_run_survives_a_failing_report_and_reports_the_failure(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = Mock(side_effect=ZeroDivisionError("no paper left"))
-    monkeypatch.setattr("coordinator.execution.sinks.write_report", failing)
+    monkeypatch.setattr("coordinator.reports.run_report.write_report", failing)
     ended = call(RUN_STAR4, "--out", "run")
     assert ended.status == 0
     assert "report.html was not drawn: ZeroDivisionError: no paper left" in ended.out

@@ -10,7 +10,7 @@ import trio
 from coordinator.history.journal import sorted_records, table
 from coordinator.history.lateness import TIME_RECORD
 from coordinator.history.timetable import Timetable
-from coordinator.networks.timed import predict
+from coordinator.networks.base import predict
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
