@@ -36,6 +36,10 @@ SCENARIOS = {
 }
 LONG = fields(f"star:3 {RING} startup=500ms driver=local") | NEVER_TOO_LATE
 """Two and a half seconds."""
+CUBE = (
+    fields("hypercube:3 broadcast sbt segments=4 startup=500ms per_byte=0s driver=local ranks_per_host=1")
+    | NEVER_TOO_LATE
+)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -119,15 +123,21 @@ def test_clocks_are_compared_by_modelled_time(tmp_path: Path) -> None:
     ("number", "target", "because"),
     [(signal.SIGINT, "coordinator", "interrupted"), (signal.SIGKILL, "host", "disconnected")],
 )
-@pytest.mark.parametrize("faults", [[], ["down:{}~{}@2"]])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(LONG),
+        Case(LONG, "down:123~213@2"),
+        # The planned crash is that of the node farthest from the one that is killed.
+        Case(CUBE, "crash:111@900ms", "hang:110@700ms-5s"),
+    ],
+    ids=["alone", "a link", "processes"],
+)
 def test_a_timed_run_that_ends_early_keeps_what_was_measured(
-    number: int, target: str, because: str, faults: list[str], tmp_path: Path
+    number: int, target: str, because: str, case: Case, tmp_path: Path
 ) -> None:
     sender_of_signal = SignalSender(number, target)
-    plan = Case(LONG).plan
-    one, other = (plan.topology.label(rank) for rank in (0, plan.topology.neighbour(0, 0)))
-    plan = Case(LONG, fault=[fault.format(one, other) for fault in faults]).plan
-    result = run(plan, DirectorySink(tmp_path / "run", draw=not faults), sender_of_signal)
+    result = run(case.plan, DirectorySink(tmp_path / "run", draw=not case.plan.faults), sender_of_signal)
     assert sender_of_signal.done
     assert result.exit_status == 3
     assert because in str(result.summary["undecided_because"])

@@ -1,23 +1,17 @@
 """Processes that are killed and stopped under the timed clock, and what ends such a run early."""
 
-import signal
 from pathlib import Path
 
 import psutil
 import pytest
 
-from coordinator.execution.run import run
-from coordinator.execution.sinks import DirectorySink
 from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.networks.timed_process_faults import ProcessFate, fate_of
-from coordinator.planning.plan import make_plan
-from coordinator.scenario.model import make_scenario
 from emunode.faults.effects import ALWAYS, Interval
 from emunode.faults.in_time import FaultsInTime, TimedFault
 from emunode.faults.kinds import Crash, Hang, Recover
 from emunode.topologies.registry import parse_topology
 from tests.helpers.command_line import fields
-from tests.helpers.signals import SignalSender
 from tests.helpers.support import run_scenario
 
 CUBE = parse_topology("hypercube:3")
@@ -85,21 +79,3 @@ def test_a_process_shares_the_fate_of_all_its_ranks() -> None:
     assert fate(*hangs) == ProcessFate(None, (Interval(5, 8),))
     assert fate(hangs[0]) == ProcessFate(None, ())
     assert fate(*hangs, two._replace(start=9), three._replace(start=9)) == ProcessFate(9, (Interval(5, 8),))
-
-
-@pytest.mark.parametrize(
-    ("number", "target", "because"),
-    [(signal.SIGINT, "coordinator", "interrupted"), (signal.SIGKILL, "host", "disconnected")],
-)
-def test_a_run_with_faults_that_ends_early_leaves_nothing(
-    number: int, target: str, because: str, tmp_path: Path
-) -> None:
-    """The planned crash is that of the node farthest from the one that is killed."""
-    values = VALUES | {"startup": "500ms"}
-    scenario = make_scenario(values | ONE_EACH | {"fault": ["crash:111@900ms", "hang:110@700ms-5s"]})
-    sender_of_signal = SignalSender(number, target)
-    result = run(make_plan(scenario), DirectorySink(tmp_path / "run", draw=False), sender_of_signal)
-    assert sender_of_signal.done
-    assert result.exit_status == 3
-    assert because in str(result.summary["undecided_because"])
-    assert not psutil.Process().children()

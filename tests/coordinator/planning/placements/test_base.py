@@ -14,26 +14,16 @@ from emunode.registry import recorded, register, withdraw
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 
 S4 = parse_topology("star:4")
 WITHOUT_FILE = [name for name in PLACEMENTS if name not in ("file", "table")]
-RUNS = (
-    Case("star:4 broadcast edt x=3", "crash:4231@2", "corrupt:1234>2134:1"),
-    Case("hypercube:4 allgather nrbrg"),
-    Case("star:4 broadcast edt clock=timed startup=20ms lateness_limit=1 worst_lateness_limit=1000"),
-    Case(
-        "star:4 broadcast edt clock=timed startup=20ms lateness_limit=1 worst_lateness_limit=1000",
-        "delay:1234>2134:2@2ms",
-    ),
-)
 
 
-@pytest.mark.parametrize("placement", WITHOUT_FILE)
-@pytest.mark.parametrize("case", RUNS, ids=str)
-def test_a_placement_changes_no_history(case: Case, placement: str) -> None:
-    placed = case.but(driver="local", ranks_per_host=case.plan.topology.order // 3 + 1, placement=placement)
-    assert placed.summary["journal_hash"] == case.summary["journal_hash"]
-    assert placed.summary["intact_deliveries"] == case.summary["intact_deliveries"]
+def test_the_histories_of_the_contract_have_every_placement() -> None:
+    """In lock-step and in time, hosts have the history of memory: test_one_history.py."""
+    for row in golden_rows("", "histories", kind="placement"):
+        assert [name for name in WITHOUT_FILE if f"placement={name}" not in row["places"]] == [], row
 
 
 @pytest.mark.parametrize("placement", WITHOUT_FILE)
