@@ -8,10 +8,8 @@ import pytest
 
 from coordinator.campaigns import sweep as sweeps
 from coordinator.campaigns.sweep import ROWS
-from emunode import __version__
 from tests.helpers.annex_support import needs_every_annex
-from tests.helpers.command_line import ROOT, Call
-from tests.helpers.support import forget_plugins
+from tests.helpers.command_line import Call
 
 STARS = "sweep --topology star:3..5 --algorithm greedy-tree,edt"
 
@@ -98,22 +96,6 @@ def test_other_folders_are_left_alone(call: Call, tmp_path: Path) -> None:
     assert ended.status == 2
     assert "it exists and is not the folder of a sweep" in ended.err
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["letter"]
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / ROWS).write_text(json.dumps([1]) + "\n")
-    (tmp_path / "bad" / "sweep.toml").write_text(f'version = "{__version__}"\n')
-    assert "is damaged" in call(f"{STARS} --out bad").err
-
-
-def test_a_plugin_that_is_named_is_loaded(call: Call) -> None:
-    forget_plugins()
-    cycle = ROOT / "tests" / "plugins" / "cycle.py"
-    try:
-        told = call("sweep --topology cycle:4..6 --algorithm flood --json --plugin", cycle)
-    finally:
-        forget_plugins()
-    assert [(row["topology"], row["verdict"]) for row in told.data["rows"]] == [
-        ("cycle:4", "holds"), ("cycle:5", "holds"), ("cycle:6", "holds"),
-    ]  # fmt: skip
 
 
 def test_a_program_runs_beside_other_algorithms(call: Call, tmp_path: Path) -> None:

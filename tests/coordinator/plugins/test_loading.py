@@ -216,6 +216,7 @@ def test_a_counterexample_names_the_plug_in(call: Call, tmp_path: Path) -> None:
         ("list algorithms --topology cycle", "one-way"),
         ("list faults", "drop-every"),
         ("graph cycle:6", "vertex"),
+        ("sweep --topology cycle:4..6 --algorithm flood --json", '"topology": "cycle:6"'),
         ("plan --topology cycle:6 --collective broadcast --algorithm one-way", "cycle C_6"),
         ("export --topology cycle:6 --algorithm one-way --graphml cycle.graphml", "wrote graphml"),
     ],
