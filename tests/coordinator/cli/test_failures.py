@@ -15,7 +15,6 @@ import pytest
 
 from coordinator.cli import execute
 from coordinator.networks.base import Progress
-from coordinator.planning import machine
 from coordinator.results.claims import claims_of
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.flooding import Flood
@@ -83,17 +82,6 @@ def test_status_3_is_for_undecided_runs(call: Call, flags: str, because: str, re
 
 
 # --- 4: could not run ------------------------------------------------------------------------------------------------
-
-
-def test_status_4_is_for_limits_of_this_machine(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "descriptor_limit", lambda: 100)
-    ended = call("run --topology star:4 --collective broadcast --algorithm flood --ranks-per-host 24")
-    assert ended.status == 4
-    assert ended.err == (
-        "coordinator: a host would need 136 file descriptors and the limit is 100; use --ranks-per-host 12 or less, "
-        "or raise it with `ulimit -n 136`\n"
-    )
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_status_4_is_for_algorithms_that_break_their_own_rules(

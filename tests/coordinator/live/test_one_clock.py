@@ -22,55 +22,11 @@ from emunode.model import AGAIN_TREE, ALL_RANKS
 from tests.helpers.browser import Browser
 from tests.helpers.command_line import Start
 from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 from tests.helpers.watch_support import watched
 from tests.helpers.watched_page import OVER, Watched
 
-SCENARIOS = (
-    "star:4 broadcast greedy-tree",
-    "star:4 broadcast flood messages=3",
-    "star:4 broadcast edt segments=5 fault=crash:4132@2",
-    "ej:2+3 broadcast improved messages=3",
-    "star:4 scatter edt redundancy=2 fault=loss:1234~2134:1",
-    "star:3 allgather edt-dfs fault=crash:213@3",
-    "hypercube:3 alltoall sbnt",
-    "star:4 gather balanced-tree fault=crash:4231@2",
-    "hypercube:3 reduce sbt messages=2 fault=down:000~001@1-2",
-    "star:4 broadcast flood fault=hang:2134@2-3",
-    "star:4 broadcast greedy-tree fault=hang:2134@1-2",
-    "hypercube:3 broadcast sbt fault=crash:001@1 fault=recover:001@2",
-    "star:4 broadcast greedy-tree messages=4 fault=crash:4231@2 fault=recover:4231@4",
-    "hypercube:3 allgather brg port_model=exchange fault=loss:000~001:1@2",
-    "hypercube:4 broadcast nesbt segments=8 port_model=one-port",
-    "torus:4x4 broadcast edge-disjoint-trees redundancy=2 fault=duplicate:0,0~0,1:1 fault=delay:0,0~1,0:2",
-    "star:4 broadcast greedy-tree fault_knowledge=neighbours fault=crash:2134@2",
-    "star:4 broadcast edt segments=9 fault=crash:2134@2 fault_knowledge=detect:2",
-    # Repair and agreement.
-    "hypercube:3 broadcast sbt repair=next-port fault=crash:001@1",
-    "hypercube:4 broadcast sbt repair=next-port fault=crash:0001@1 fault=down:0010~0110@2",
-    "star:4 broadcast greedy-tree repair=next-port fault=crash:4231@2 fault=loss:1234~3214:1",
-    "torus:3x3 broadcast bfs-tree repair=next-port fault=hang:0,1@2-4",
-    "star:4 broadcast greedy-tree fault=crash:2134@2 fault_knowledge=detect:1 on_failure=shrink",
-    # Reliable links.
-    "star:4 gather edt reliable=true fault=crash:2134@2",
-    "star:4 broadcast greedy-tree reliable=true fault=drop:1234~2134:1",
-    "hypercube:3 broadcast sbt reliable=true fault=loss:000~001:0.5 seed=3",
-    "hypercube:3 broadcast sbt reliable=true segments=3 fault=corrupt:000~001:1@1-2",
-    "hypercube:3 reduce sbt reliable=true fault=delay:000~001:2",
-    # In host processes.
-    "star:4 broadcast greedy-tree driver=local ranks_per_host=6 fault=crash:4231@2",
-    "star:3 broadcast edt redundancy=2 driver=local fault=byzantine:213 fault=hang:321@2-3",
-    "hypercube:3 broadcast sbt reliable=true driver=local ranks_per_host=2 fault=loss:000~001:0.5",
-    # Votes.
-    "star:4 broadcast edt redundancy=3 fault=byzantine:2134",
-    "star:4 broadcast edt redundancy=3 fault=byzantine:2134 fault=byzantine:3214",
-    "star:4 broadcast edt redundancy=2 fault=byzantine:2134",
-    "star:4 broadcast edt redundancy=3 fault=collude:2134 fault=collude:3214",
-    "star:4 broadcast edt redundancy=3 fault=equivocate:2134",
-    "star:4 broadcast edt redundancy=3 fault=byzantine:2134 fault=hang:4231@2-3",
-    "star:4 gather edt redundancy=3 fault=byzantine:4231",
-    "star:4 scatter edt redundancy=3 fault=corrupt:1234~2134:1",
-    "hypercube:3 broadcast independent-trees redundancy=3 fault=byzantine:001",
-)
+SCENARIOS = [row["scenario"] for row in golden_rows("", "shown_runs", clicked="yes")]
 SAMPLE = 5
 """One scenario in this number runs without `--all`: some of each group."""
 DATA = pl.col("tree") < AGAIN_TREE

@@ -26,56 +26,14 @@ from emunode.topologies.base import Topology
 from tests.helpers.browser import Browser
 from tests.helpers.command_line import fields
 from tests.helpers.scenarios import Case
+from tests.helpers.support import golden_rows
 from tests.helpers.watch_support import Script
 
 AGAIN = 2**14
 """The first tree number of packets that repeat a collective; those of control packets are higher still."""
 CONTROL = 2**15 - 256
-PLAIN = [
-    "star:4 broadcast greedy-tree",
-    "star:4 broadcast edt segments=5 fault=crash:4132@2",
-    "ej:2+3 broadcast improved messages=3",
-    "star:4 scatter edt redundancy=2 fault=loss:1234~2134:1",
-    "star:3 allgather edt-dfs fault=crash:213@3",
-    "hypercube:3 alltoall sbnt",
-    "star:4 gather balanced-tree fault=crash:4231@2",
-    "star:4 gather edt reliable=true fault=crash:2134@2",
-    "hypercube:3 reduce sbt messages=2 fault=down:000~001@1-2",
-    "star:4 broadcast flood fault=hang:2134@2-3",
-    "hypercube:3 broadcast sbt repair=next-port fault=crash:001@1",
-    "star:4 broadcast greedy-tree fault=crash:2134@2 fault_knowledge=detect:1 on_failure=shrink",
-    "star:4 broadcast edt segments=9 fault=crash:2134@2 fault_knowledge=detect:2",
-    "hypercube:3 broadcast sbt reliable=true fault=loss:000~001:0.5 seed=3",
-    "star:4 broadcast greedy-tree clock=timed fault=crash:4231@6ms",
-    "hypercube:3 broadcast sbt clock=timed reliable=true fault=loss:000~001:0.5 seed=3",
-    "torus:4x4 broadcast edge-disjoint-trees redundancy=2 fault=duplicate:0,0~0,1:1 fault=delay:0,0~1,0:2",
-    "hypercube:4 broadcast sbt repair=next-port fault=crash:0001@1 fault=down:0010~0110@2",
-    "star:4 broadcast greedy-tree repair=next-port fault=crash:4231@2 fault=loss:1234~3214:1",
-    "star:4 broadcast edt clock=timed segments=3 fault=hang:2134@2ms-6ms",
-    "hypercube:3 allgather brg port_model=exchange fault=loss:000~001:1@2",
-    "star:4 broadcast greedy-tree reliable=true fault=drop:1234~2134:1",
-]
-VOTED = [
-    "star:4 broadcast edt redundancy=3 fault=byzantine:2134",
-    "star:4 broadcast edt redundancy=3 fault=byzantine:2134 fault=byzantine:3214",
-    "star:4 broadcast edt redundancy=2 fault=byzantine:2134",
-    "star:4 broadcast edt redundancy=3 fault=equivocate:2134 fault=crash:3214@2",
-    "star:4 broadcast edt redundancy=3 messages=2 fault=collude:2134 fault=collude:3214",
-    "star:4 broadcast edt redundancy=3 fault=corrupt:1234>2134:1 fault=corrupt:1234>3214:1",
-    "star:4 broadcast greedy-tree messages=3 fault=corrupt:1234>2134:1@1-2",
-    "star:4 broadcast greedy-tree segments=4 fault=corrupt:1234>2134:1@1-2 fault=crash:4231@3",
-    "star:4 broadcast flood fault=byzantine:2134 fault=byzantine:4231",
-    "star:3 allgather edt-dfs redundancy=2 fault=byzantine:213",
-    "star:4 gather balanced-tree fault=byzantine:2134",
-    "star:4 reduce greedy-tree messages=2 fault=byzantine:2134",
-    "ej:2+3 broadcast independent-trees redundancy=3 fault=byzantine:1,0 fault=selective:0,1:0.5",
-    "torus:4x4 broadcast edge-disjoint-trees redundancy=2 fault=down:0,0~0,1@1-2 fault=corrupt:0,0~1,0:1",
-    "star:4 broadcast edt redundancy=3 clock=timed fault=byzantine:2134 fault=byzantine:3214",
-    "star:4 broadcast edt redundancy=3 fault=selective:2134:0.5 fault=silent:4231",
-    "hypercube:3 broadcast nesbt redundancy=3 fault=byzantine:001 fault=byzantine:010@2-3",
-    "star:4 broadcast edt redundancy=3 fault=equivocate:2134 fault=equivocate:3214",
-    "ej:2+3 broadcast independent-trees redundancy=6 fault=byzantine:1,0 fault=crash:0,1@2",
-]
+SHOWN = [row["scenario"] for row in golden_rows("", "shown_runs", scene="yes")]
+VOTED = [row["scenario"] for row in golden_rows("", "shown_runs", scene="yes", votes="yes")]
 
 
 class Recorded:
@@ -209,7 +167,7 @@ class Watched(Script):
         self.frames.finish(self.last)
 
 
-@pytest.fixture(scope="module", params=[*PLAIN, *VOTED])
+@pytest.fixture(scope="module", params=SHOWN)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     scenario = request.param
     plan = Case(scenario).plan
