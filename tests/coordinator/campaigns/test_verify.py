@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -17,6 +16,7 @@ from coordinator.cli.invoke import main
 from emunode import __version__
 from tests.helpers.annex_support import needs_every_annex
 from tests.helpers.command_line import ROOT, Call
+from tests.helpers.spoilt_files import Spoil, column, edited, record
 from tests.helpers.support import forget_plugins
 
 EIGHT_FAULTS = ROOT / "tests" / "plugins" / "eight_faults.py"
@@ -70,7 +70,7 @@ def test_seeds_that_an_earlier_version_gave_verify(tmp_path: Path, call: Call, m
     seeds = [json.loads(line)["seed"] for line in (tmp_path / "one" / TRIALS).read_text().splitlines()]
     assert sorted(seeds) == list(range(6))
     assert call("verify", tmp_path / "one").status == 0
-    record(-1, set_to(seed=17))(tmp_path / "one")
+    record(TRIALS, -1, seed=17)(tmp_path / "one")
     ended = call("verify", tmp_path / "one")
     assert ended.status == 1
     assert "its seed is 17, and the draw gives 0" in ended.out
@@ -81,39 +81,10 @@ def test_seeds_that_an_earlier_version_gave_verify(tmp_path: Path, call: Call, m
 TRIALS, ROWS = "trials.jsonl", "rows.jsonl"
 
 
-def record(at: int, change: Callable[[dict[str, Any]], object], name: str = TRIALS) -> Callable[[Path], None]:
-    """Change a record; -1 is the last one, None all of a kind."""
-
-    def forge(folder: Path) -> None:
-        lines = [json.loads(line) for line in (folder / name).read_text().splitlines()]
-        change(lines[at])
-        (folder / name).write_text("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
-
-    return forge
-
-
-def set_to(**values: object) -> Callable[[dict[str, Any]], object]:
-    return lambda line: line.update(values)
-
-
-def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
-    def forge(folder: Path) -> None:
-        text = (folder / name).read_text()
-        assert old in text
-        (folder / name).write_text(text.replace(old, new, 1))
-
-    return forge
-
-
 def repeat(folder: Path) -> None:
     """Count the first trial twice."""
     lines = (folder / TRIALS).read_text().splitlines()
     (folder / TRIALS).write_text("".join(f"{line}\n" for line in [*lines, lines[0]]))
-
-
-def forge_trials(folder: Path) -> None:
-    frame = pl.read_parquet(folder / "trials.parquet")
-    frame.with_columns(pl.col("intact") + 1).write_parquet(folder / "trials.parquet")
 
 
 def harmless(folder: Path) -> None:
@@ -127,41 +98,41 @@ def linked(folder: Path) -> None:
     (folder / "page.html").symlink_to(folder / "campaign.html")
 
 
-FORGERIES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "messages: steps": (record(0, set_to(steps=7)), "trials.jsonl: x=1 under nodes=0, draw 0: steps is 7, and a run gives"),
-    "messages: hash": (record(-1, set_to(journal_hash="0" * 32)), "journal_hash is 00000000000000000000000000000000, and"),
-    "messages: a claim": (record(3, set_to(violated=["steps == 2"])), "violated is steps == 2, and a run gives empty"),
-    "messages: faults": (record(-1, set_to(faults=[])), "its faults are empty, and the draw gives crash:"),
-    "messages: seed": (record(-1, set_to(seed=5)), "its seed is 5, and the draw gives"),
-    "messages: draw": (record(-1, set_to(number=100_000_000)), "draw 100000000: there is no such draw"),
-    "messages: set": (record(1, set_to(point=0, number=7)), "draw 7: there is no such draw"),
+FORGERIES: dict[str, tuple[Spoil, str]] = {
+    "messages: steps": (record(TRIALS, 0, steps=7), "trials.jsonl: x=1 under nodes=0, draw 0: steps is 7, and a run gives"),
+    "messages: hash": (record(TRIALS, -1, journal_hash="0" * 32), "journal_hash is 00000000000000000000000000000000, and"),
+    "messages: a claim": (record(TRIALS, 3, violated=["steps == 2"]), "violated is steps == 2, and a run gives empty"),
+    "messages: faults": (record(TRIALS, -1, faults=[]), "its faults are empty, and the draw gives crash:"),
+    "messages: seed": (record(TRIALS, -1, seed=5), "its seed is 5, and the draw gives"),
+    "messages: draw": (record(TRIALS, -1, number=100_000_000), "draw 100000000: there is no such draw"),
+    "messages: set": (record(TRIALS, 1, point=0, number=7), "draw 7: there is no such draw"),
     "messages: twice": (repeat, "it is recorded 2 times"),
-    "messages: grid": (edit("campaign.toml", "nodes=0..1", "nodes=0..2"), "its fingerprint is not the one of its grid"),
-    "messages: table": (edit("table.csv", "bernoulli", "worst"), "table.csv: differs from the records"),
-    "messages: table in Markdown": (edit("table.md", "1", "2"), "table.md: differs from the records"),
-    "messages: losses": (edit("losses.csv", "1", "2"), "losses.csv: differs from the records"),
-    "messages: curves": (edit("curves.csv", "1.0", "0.9"), "curves.csv: differs from the records"),
-    "messages: page": (edit("campaign.html", "</table>", "<tr></tr></table>"), "campaign.html: differs from the records"),
-    "messages: trials": (forge_trials, "trials.parquet: differs from the records"),
+    "messages: grid": (edited("campaign.toml", "nodes=0..1", "nodes=0..2"), "its fingerprint is not the one of its grid"),
+    "messages: table": (edited("table.csv", "bernoulli", "worst"), "table.csv: differs from the records"),
+    "messages: table in Markdown": (edited("table.md", "1", "2"), "table.md: differs from the records"),
+    "messages: losses": (edited("losses.csv", "1", "2"), "losses.csv: differs from the records"),
+    "messages: curves": (edited("curves.csv", "1.0", "0.9"), "curves.csv: differs from the records"),
+    "messages: page": (edited("campaign.html", "</table>", "<tr></tr></table>"), "campaign.html: differs from the records"),
+    "messages: trials": (column("trials", "intact", pl.col("intact") + 1), "trials.parquet: differs from the records"),
     "messages: violation": (harmless, "violated-1.toml: a run of it violates no claim"),
     "messages: link": (linked, "page.html: it is a symbolic link"),
     "exact: block": (
-        record(0, lambda line: line["due"][0].__setitem__(2, line["due"][0][2] - 1)), "block 0: due is ["
+        record(TRIALS, 0, lambda line: line["due"][0].__setitem__(2, line["due"][0][2] - 1)), "block 0: due is ["
     ),
-    "exact: steps": (record(0, set_to(steps=1)), "block 0: steps is 1, and the draws give"),
-    "exact: lost": (record(0, lambda line: line["lost"][0].__setitem__(0, 2)), "block 0: lost is ["),
-    "exact: a trial": (record(-1, set_to(packets=1)), "packets is 1, and a run gives"),
+    "exact: steps": (record(TRIALS, 0, steps=1), "block 0: steps is 1, and the draws give"),
+    "exact: lost": (record(TRIALS, 0, lambda line: line["lost"][0].__setitem__(0, 2)), "block 0: lost is ["),
+    "exact: a trial": (record(TRIALS, -1, packets=1), "packets is 1, and a run gives"),
     "sweep: measured": (
-        record(1, lambda line: line["measured"].update(packets=3), ROWS), "flood on star:3: packets is 3, and a run gives"
+        record(ROWS, 1, lambda line: line["measured"].update(packets=3)), "flood on star:3: packets is 3, and a run gives"
     ),
-    "sweep: hash": (record(0, set_to(journal_hash="0" * 32), ROWS), "edt on star:3: journal_hash is 000"),
-    "sweep: verdict": (record(0, set_to(verdict="violated"), ROWS), "verdict is violated, and a run gives holds"),
-    "sweep: claims": (record(0, set_to(claims=[]), ROWS), "edt on star:3: claims is (), and"),
-    "sweep: table": (edit("table.csv", "edt", "EDT"), "table.csv: differs from the records"),
-    "sweep: chart": (edit("sweep.svg", "</svg>", "<g/></svg>"), "sweep.svg: differs from the records"),
-    "sweep: page": (edit("sweep.html", "</table>", "</table> "), "sweep.html: differs from the records"),
-    "sweep: settings": (edit("sweep.toml", "star:3..4", "starr:3..4"), "sweep.toml: invalid topology 'starr:3'"),
-    "sweep: metric": (edit("sweep.toml", '"packets"', '"segments"'), "table.csv: differs from the records"),
+    "sweep: hash": (record(ROWS, 0, journal_hash="0" * 32), "edt on star:3: journal_hash is 000"),
+    "sweep: verdict": (record(ROWS, 0, verdict="violated"), "verdict is violated, and a run gives holds"),
+    "sweep: claims": (record(ROWS, 0, claims=[]), "edt on star:3: claims is (), and"),
+    "sweep: table": (edited("table.csv", "edt", "EDT"), "table.csv: differs from the records"),
+    "sweep: chart": (edited("sweep.svg", "</svg>", "<g/></svg>"), "sweep.svg: differs from the records"),
+    "sweep: page": (edited("sweep.html", "</table>", "</table> "), "sweep.html: differs from the records"),
+    "sweep: settings": (edited("sweep.toml", "star:3..4", "starr:3..4"), "sweep.toml: invalid topology 'starr:3'"),
+    "sweep: metric": (edited("sweep.toml", '"packets"', '"segments"'), "table.csv: differs from the records"),
 }  # fmt: skip
 
 
@@ -242,11 +213,11 @@ def test_pages_of_another_version_are_not_checked(copy: Callable[[str], Path], c
             for line in settings.read_text().splitlines()
         ]
         settings.write_text("\n".join(lines))
-        edit(page, "</table>", "</table> ")(folder)
+        edited(page, "</table>", "</table> ")(folder)
         ended = call("verify", folder)
         assert ended.status == 0
         assert f"not checked: {page}: differs from the records, and another version drew it" in ended.out
-        edit("table.csv", "edt" if name == "sweep" else "bernoulli", "x")(folder)
+        edited("table.csv", "edt" if name == "sweep" else "bernoulli", "x")(folder)
         assert call("verify", folder).status == 1
 
 
@@ -271,7 +242,7 @@ def test_a_grid_that_is_too_large_is_not_built(
     old: str, new: str, words: str, copy: Callable[[str], Path], call: Call
 ) -> None:
     folder = copy("messages")
-    edit("campaign.toml", old, new)(folder)
+    edited("campaign.toml", old, new)(folder)
     ended = call("verify", folder)
     assert ended.status == 3
     assert words in ended.out

@@ -1,6 +1,5 @@
 """`coordinator verify`: findings of each run, and exit statuses."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from coordinator.cli.verify import warn_unverified
 from tests.helpers.command_line import Call
 from tests.helpers.scenarios import Case
+from tests.helpers.spoilt_files import summary
 
 
 @pytest.fixture
@@ -16,15 +16,9 @@ def run(tmp_path: Path) -> Path:
     return Case("star:3 broadcast edt", "crash:213@2").stored(tmp_path / "run").path
 
 
-def alter(run: Path, **values: object) -> None:
-    """Give the summary of a run other values."""
-    path = run / "summary.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
-
-
 def test_one_wrong_run_among_several_decides_the_status(run: Path, call: Call, tmp_path: Path) -> None:
     wrong = Case("star:3 broadcast flood").stored(tmp_path / "wrong").path
-    alter(wrong, packets=99)
+    summary(packets=99)(wrong)
     assert call("verify", run).status == 0
     ended = call("verify", run, wrong)
     assert ended.status == 1
@@ -47,7 +41,7 @@ def test_questions_about_a_run_are_answered(run: Path, call: Call) -> None:
 def test_a_run_that_does_not_verify_is_named_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     warn_unverified([run, run])
     assert capsys.readouterr().err == ""
-    alter(run, packets=99)
+    summary(packets=99)(run)
     warn_unverified([run, run])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"warning: {run}")

@@ -1,12 +1,10 @@
 """Verification: forged, damaged and hostile run directories do not pass, correct ones do."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,6 +17,7 @@ from coordinator.history.journal import COLUMNS, RECORD
 from emunode.errors import RuleError
 from emunode.model import HopOutcome
 from tests.helpers.command_line import Call, fields
+from tests.helpers.spoilt_files import Spoil, claim, column, content, edited, pipe, summary
 from tests.helpers.support import run_scenario
 
 SCENARIOS = {
@@ -70,16 +69,6 @@ def test_stored_run_verifies(stored: Callable[[str], Path], name: str) -> None:
 # --- forgeries -------------------------------------------------------------------------------------------------------
 
 
-def read_summary(path: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((path / "summary.json").read_text())
-    return summary
-
-
-def change_summary(path: Path, **values: object) -> None:
-    """Replace values of the summary."""
-    (path / "summary.json").write_text(json.dumps(read_summary(path) | values))
-
-
 def write_journal(path: Path, frame: pl.DataFrame) -> None:
     """Replace the journal, and the hash in the summary."""
     frame.write_parquet(path / "journal.parquet")
@@ -89,7 +78,7 @@ def write_journal(path: Path, frame: pl.DataFrame) -> None:
     ]
 
     digest = blake2b(np.array(records, dtype=RECORD).tobytes(), digest_size=16).hexdigest()
-    change_summary(path, journal_hash=digest, journal_rows=len(frame))
+    summary(journal_hash=digest, journal_rows=len(frame))(path)
 
 
 def forge_row(path: Path) -> None:
@@ -109,54 +98,33 @@ def swap_rows(path: Path) -> None:
     write_journal(path, pl.read_parquet(path / "journal.parquet").reverse())
 
 
-def forge_claim(**values: object) -> Callable[[Path], None]:
-    """Replace values of the first claim."""
-
-    def forge(path: Path) -> None:
-        first, *others = read_summary(path)["claims"]
-        change_summary(path, claims=[first | values, *others])
-
-    return forge
+def forge_table(name: str, changed_column: str) -> Spoil:
+    """Change the values in a column of a table."""
+    return column(name, changed_column, pl.col(changed_column) + 1)
 
 
-def forge_summary(**values: object) -> Callable[[Path], None]:
-    """Replace values of the summary."""
-    return lambda path: change_summary(path, **values)
-
-
-def forge_table(name: str, column: str) -> Callable[[Path], None]:
-    """Change a value in a table."""
-
-    def forge(path: Path) -> None:
-        file = path / f"{name}.parquet"
-        frame = pl.read_parquet(file)
-        frame.with_columns((pl.col(column) + 1).cast(frame.schema[column])).write_parquet(file)
-
-    return forge
-
-
-FORGERIES: dict[str, Callable[[Path], object]] = {
+FORGERIES: dict[str, Spoil] = {
     "journal and hash": forge_row,
     "a hop less": drop_row,
     "order": swap_rows,
-    "hash": forge_summary(journal_hash="0" * 32),
-    "metric": forge_summary(packets=24),
-    "type": forge_summary(packets="23"),
-    "verdict": forge_summary(verdict="violated"),
-    "claims": forge_summary(claims=[]),
-    "no list": forge_summary(claims={"a": 1}),
-    "predicted": forge_claim(predicted=3, measured=3),
-    "judgement": forge_claim(verdict="violated"),
-    "topology": forge_summary(topology="star:5"),
+    "hash": summary(journal_hash="0" * 32),
+    "metric": summary(packets=24),
+    "type": summary(packets="23"),
+    "verdict": summary(verdict="violated"),
+    "claims": summary(claims=[]),
+    "no list": summary(claims={"a": 1}),
+    "predicted": claim(predicted=3, measured=3),
+    "judgement": claim(verdict="violated"),
+    "topology": summary(topology="star:5"),
     "nodes": forge_table("nodes", "received"),
     "links": forge_table("links", "segments"),
     "steps": forge_table("steps", "virtual_seconds"),
     "no nodes": lambda path: (path / "nodes.parquet").unlink(),
-    "scenario": lambda path: edit_scenario(path, "greedy-tree", "bfs-tree"),
-    "crashes: faults": lambda path: (path / "faults.json").write_text("[]"),
-    "crashes: cut off": forge_summary(cut_off=[], cut_off_count=0),
+    "scenario": edited("scenario.toml", "greedy-tree", "bfs-tree"),
+    "crashes: faults": content("faults.json", "[]"),
+    "crashes: cut off": summary(cut_off=[], cut_off_count=0),
     "byzantine: elections": forge_table("elections", "right"),
-    "timed: served": lambda path: (path / "served.json").write_text("[]"),
+    "timed: served": content("served.json", "[]"),
     "timed: lateness": forge_table("timeline", "ended"),
 }
 """The changes, after the name of the scenario unless that is `tree`."""
@@ -182,44 +150,24 @@ def test_journal_of_another_run_is_detected(copy: Callable[[str], Path], stored:
 # --- hostile and damaged files ---------------------------------------------------------------------------------------
 
 
-def journal_of(path: Path, **values: Any) -> None:
-    """Replace whole columns of the journal."""
-    frame = pl.read_parquet(path / "journal.parquet")
-    literals = {name: pl.lit(value).cast(frame.schema[name]) for name, value in values.items()}
-    frame.with_columns(**literals).write_parquet(path / "journal.parquet")
-
-
-def edit_scenario(path: Path, old: str, new: str) -> None:
-    """Replace a value of the scenario."""
-    text = (path / "scenario.toml").read_text()
-    assert old in text
-    (path / "scenario.toml").write_text(text.replace(old, new))
-
-
-def pipe(path: Path) -> None:
-    """A named pipe without a writer."""
-    (path / "journal.parquet").unlink()
-    os.mkfifo(path / "journal.parquet")
-
-
-HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "steps": (lambda path: journal_of(path, step=2**31 - 1), "step that are not within"),
-    "astray": (lambda path: journal_of(path, port=999), "port that are not within"),
-    "pipe": (pipe, "it is not a regular file"),
-    "garbage": (lambda path: (path / "journal.parquet").write_bytes(b"PAR1" * 100), "cannot be read"),
-    "empty": (lambda path: (path / "journal.parquet").write_bytes(b""), "cannot be read"),
+HOSTILE: dict[str, tuple[Spoil, str]] = {
+    "steps": (column("journal", "step", pl.lit(2**31 - 1, pl.Int32)), "step that are not within"),
+    "astray": (column("journal", "port", pl.lit(999, pl.Int16)), "port that are not within"),
+    "pipe": (pipe("journal.parquet"), "it is not a regular file"),
+    "garbage": (content("journal.parquet", b"PAR1" * 100), "cannot be read"),
+    "empty": (content("journal.parquet", b""), "cannot be read"),
     "truncated": (
         lambda path: (path / "journal.parquet").write_bytes((path / "journal.parquet").read_bytes()[:-9]), "cannot be read",
     ),
     "no summary": (lambda path: (path / "summary.json").unlink(), "no such file"),
-    "list": (lambda path: (path / "summary.json").write_text("[]"), "expected an object"),
+    "list": (content("summary.json", "[]"), "expected an object"),
     "messages": (
-        lambda path: edit_scenario(path, "messages = 1", "messages = 2147483647"),
+        edited("scenario.toml", "messages = 1", "messages = 2147483647"),
         "a whole number from 1 to 1000000",
     ),
-    "network": (lambda path: edit_scenario(path, "star:4", "star:12"), "nodes; at most"),
-    "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "it cannot be read: Invalid statement"),
-    "unknown": (lambda path: edit_scenario(path, "star:4", "ring:4"), "invalid algorithm 'greedy-tree'"),
+    "network": (edited("scenario.toml", "star:4", "star:12"), "nodes; at most"),
+    "toml": (content("scenario.toml", "=" * 50), "it cannot be read: Invalid statement"),
+    "unknown": (edited("scenario.toml", "star:4", "ring:4"), "invalid algorithm 'greedy-tree'"),
 }  # fmt: skip
 
 
@@ -296,7 +244,7 @@ def test_the_parts_that_votes_decide_are_named(copy: Callable[[str], Path], monk
     assert [note.split(":")[0] for note in found.unchecked] == [
         "journal.parquet", "elections, nodes, steps .parquet, values and claims of summary.json",
     ]  # fmt: skip
-    change_summary(path, packets=24)
+    summary(packets=24)(path)
     assert verify(path).outcome == "verified but for what is not checked"
     monkeypatch.undo()
     assert verify(path).outcome == "does not verify"
@@ -305,7 +253,7 @@ def test_the_parts_that_votes_decide_are_named(copy: Callable[[str], Path], monk
 @pytest.mark.parametrize("name", ["cut_off", "without_effect", "served_nodes"])
 def test_a_missing_key_is_a_finding(copy: Callable[[str], Path], name: str) -> None:
     path = copy("tree")
-    kept = {key: value for key, value in read_summary(path).items() if key != name}
+    kept = {key: value for key, value in json.loads((path / "summary.json").read_text()).items() if key != name}
     (path / "summary.json").write_text(json.dumps(kept))
     assert verify(path).findings == [f"summary.json: {name} is missing"]
 

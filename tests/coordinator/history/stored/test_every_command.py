@@ -1,11 +1,8 @@
 """Stored runs, campaigns and sweeps with content that no run leaves behind: one line and status 2 of every command."""
 
-import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -15,6 +12,7 @@ from coordinator.execution.verify import verify
 from coordinator.reports.run_report import write_report
 from emunode import __version__
 from tests.helpers.command_line import Call, fields
+from tests.helpers.spoilt_files import Spoil, changed, claim, column, content, linked, pipe, record, summary
 from tests.helpers.support import run_and_draw
 
 RUNS = {
@@ -38,87 +36,30 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: run_and_draw(folder / name, **fields(scenario)).path for name, scenario in RUNS.items()}
 
 
-def changed_json(name: str, change: Callable[[Any], object]) -> Callable[[Path], None]:
-    def spoil(run: Path) -> None:
-        file = run / name
-        value = json.loads(file.read_text())
-        change(value)
-        file.write_text(json.dumps(value))
-
-    return spoil
-
-
-def summary(**values: object) -> Callable[[Path], None]:
-    return changed_json("summary.json", lambda value: value.update(values))
-
-
-def claim(**values: object) -> Callable[[Path], None]:
-    return changed_json("summary.json", lambda value: value["claims"][0].update(values))
-
-
-def text(name: str, content: str) -> Callable[[Path], None]:
-    return lambda run: void((run / name).write_text(content))
-
-
-def void(_: object) -> None:
-    """Discard a value."""
-
-
-def column(table: str, name: str, value: pl.Expr) -> Callable[[Path], None]:
-    """Replace a column of a table."""
-
-    def spoil(run: Path) -> None:
-        file = run / f"{table}.parquet"
-        pl.read_parquet(file).with_columns(value.alias(name)).write_parquet(file)
-
-    return spoil
-
-
-def null(table: str, name: str) -> Callable[[Path], None]:
+def null(table: str, name: str) -> Spoil:
     """Take away the first value of a column."""
     return column(table, name, pl.when(pl.int_range(pl.len()) > 0).then(pl.col(name)))
 
 
-def linked(name: str) -> Callable[[Path], None]:
-    """Replace a file by a link to its content."""
-
-    def spoil(run: Path) -> None:
-        (run / name).rename(run.parent / f"elsewhere-{name}")
-        (run / name).symlink_to(run.parent / f"elsewhere-{name}")
-
-    return spoil
+def large(name: str, size: int) -> Spoil:
+    return lambda run: os.truncate(run / name, size)
 
 
-def pipe(name: str) -> Callable[[Path], None]:
-    def spoil(run: Path) -> None:
-        (run / name).unlink()
-        os.mkfifo(run / name)
-
-    return spoil
-
-
-def large(name: str, size: int) -> Callable[[Path], None]:
-    def spoil(run: Path) -> None:
-        os.truncate(run / name, size)
-
-    return spoil
-
-
-REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
-    "deep summary": (text("summary.json", DEEP), "summary.json: it has more than 32 levels"),
-    "deep faults": (text("faults.json", DEEP), "faults.json: it has more than 32 levels"),
-    "deep scenario": (text("scenario.toml", f"x = {DEEP}"), "scenario.toml: it has more than 32 levels"),
-    "dates": (text("scenario.toml", "x = 2000-01-01"), "scenario.toml: 2000-01-01 is neither text nor a number"),
+REFUSED: dict[str, tuple[Spoil, str]] = {
+    "deep summary": (content("summary.json", DEEP), "summary.json: it has more than 32 levels"),
+    "deep faults": (content("faults.json", DEEP), "faults.json: it has more than 32 levels"),
+    "deep scenario": (content("scenario.toml", f"x = {DEEP}"), "scenario.toml: it has more than 32 levels"),
+    "dates": (content("scenario.toml", "x = 2000-01-01"), "scenario.toml: 2000-01-01 is neither text nor a number"),
     "large summary": (large("summary.json", 200 * 2**20), "summary.json: it has more than 16777216 bytes"),
     "NaN": (summary(delivery_ratio=float("nan")), "summary.json: NaN is not a number of JSON"),
-    "infinite": (text("summary.json", '{"steps": 1e999}'), "summary.json: inf is not a finite number"),
+    "infinite": (content("summary.json", '{"steps": 1e999}'), "summary.json: inf is not a finite number"),
     "large number": (summary(packets=10**400), "summary.json: it has a whole number of more than 64 bits"),
     "text for a number": (summary(steps="x"), "summary.json: steps is 'x', expected a number or a list of numbers"),
     "object for text": (summary(topology={}), "summary.json: topology is an object, expected text"),
     "verdict": (summary(verdict="fine"), "summary.json: verdict is 'fine', expected 'holds', 'violated' or 'undecided'"),
     "claims": (summary(claims={"a": 1}), "summary.json: claims is an object, expected a list"),
     "claim": (claim(predicted={}), "summary.json: claims.0.predicted is an object, expected a number or a list"),
-    "twice": (text("summary.json", '{"a": 1, "a": 2}'), "summary.json: a key is repeated"),
+    "twice": (content("summary.json", '{"a": 1, "a": 2}'), "summary.json: a key is repeated"),
     "no step": (null("journal", "step"), "journal.parquet: rows with missing values of step"),
     "no outcome": (null("journal", "outcome"), "journal.parquet: rows with missing values of outcome"),
     "text for steps": (
@@ -145,16 +86,16 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "linked summary": (linked("summary.json"), "summary.json: it is a symbolic link"),
     "linked journal": (linked("journal.parquet"), "journal.parquet: it is a symbolic link"),
     "fault": (
-        changed_json("faults.json", lambda value: value[0].update(last="x")), "faults.json: 0.last is 'x', expected a number"
+        changed("faults.json", lambda value: value[0].update(last="x")), "faults.json: 0.last is 'x', expected a number"
     ),
-    "faults": (text("faults.json", "[1]"), "faults.json: 0 is 1, expected an object"),
+    "faults": (content("faults.json", "[1]"), "faults.json: 0 is 1, expected an object"),
     "pipe": (pipe("steps.parquet"), "steps.parquet: it is not a regular file"),
     "timed: text": (column("timeline", "start", pl.lit("x")), "timeline.parquet: column start is of type String"),
     "timed: until": (
-        changed_json("faults.json", lambda value: value[0].update(until_seconds=[])),
+        changed("faults.json", lambda value: value[0].update(until_seconds=[])),
         "faults.json: 0.until_seconds is a list, expected a number",
     ),
-    "timed: served": (text("served.json", DEEP), "served.json: it has more than 32 levels"),
+    "timed: served": (content("served.json", DEEP), "served.json: it has more than 32 levels"),
 }  # fmt: skip
 
 
@@ -225,7 +166,7 @@ def test_an_error_of_this_program_stays_one(
 def test_the_list_of_runs_leaves_out_refused_summaries(stored: dict[str, Path], call: Call, tmp_path: Path) -> None:
     for name in ("good", "deep", "nan", "linked", "pipe"):
         shutil.copytree(stored["steps"], tmp_path / "runs" / name)
-    text("summary.json", DEEP)(tmp_path / "runs" / "deep")
+    content("summary.json", DEEP)(tmp_path / "runs" / "deep")
     summary(steps=float("nan"))(tmp_path / "runs" / "nan")
     linked("summary.json")(tmp_path / "runs" / "linked")
     pipe("summary.json")(tmp_path / "runs" / "pipe")
@@ -266,18 +207,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / name for name in lines}
 
 
-def line_of(name: str, at: int, **values: object) -> Callable[[Path], None]:
-    """Replace values of a record."""
-
-    def spoil(folder: Path) -> None:
-        lines = (folder / name).read_text().splitlines()
-        lines[at] = json.dumps({**json.loads(lines[at]), **values})
-        (folder / name).write_text("\n".join(lines) + "\n")
-
-    return spoil
-
-
-def added(name: str, line: str) -> Callable[[Path], None]:
+def added(name: str, line: str) -> Spoil:
     def spoil(folder: Path) -> None:
         with (folder / name).open("a") as file:
             file.write(f"{line}\n")
@@ -287,28 +217,28 @@ def added(name: str, line: str) -> Callable[[Path], None]:
 
 TRIALS = "trials.jsonl"
 VERSION = f'version = "{__version__}"'
-RECORDS: dict[str, tuple[Callable[[Path], None], str]] = {
+RECORDS: dict[str, tuple[Spoil, str]] = {
     "messages: deep": (added(TRIALS, DEEP), "its trials.jsonl is refused: line 7: Invalid JSON: recursion limit"),
     "messages: no JSON": (added(TRIALS, "{"), "line 7: Invalid JSON: EOF while parsing"),
     "messages: missing": (added(TRIALS, "{}"), "line 7: point is missing"),
-    "messages: NaN": (line_of(TRIALS, 0, predicted=float("nan")), "line 1: predicted is nan, expected a whole number"),
-    "messages: point": (line_of(TRIALS, 2, point=7), "line 3: its point or its variant is not one of the grid"),
-    "messages: intact": (line_of(TRIALS, 2, intact=9), "line 3: 9 of 4 messages arrived intact"),
+    "messages: NaN": (record(TRIALS, 0, predicted=float("nan")), "line 1: predicted is nan, expected a whole number"),
+    "messages: point": (record(TRIALS, 2, point=7), "line 3: its point or its variant is not one of the grid"),
+    "messages: intact": (record(TRIALS, 2, intact=9), "line 3: 9 of 4 messages arrived intact"),
     "messages: link": (linked(TRIALS), "is a symbolic link"),
     "messages: long": (added(TRIALS, " " * (16 * 2**20 + 1)), "line 7 has more than 16777216 bytes"),
-    "exact: due": (line_of(TRIALS, 0, due=[[4, 5]]), "line 1: due.0.2 is missing"),
-    "exact: groups": (line_of(TRIALS, 0, groups=[[0, [[0, 0, 6]]]]), "line 1: more messages arrived than were due"),
-    "exact: trials": (line_of(TRIALS, 0, trials=9), "line 1: due has 6 trials, and 9 are decided"),
-    "messages: deep grid": (text("campaign.toml", f"x = {DEEP}"), "campaign.toml: it has more than 32 levels"),
-    "messages: no grid": (text("campaign.toml", VERSION), "campaign.toml: scenario is missing"),
+    "exact: due": (record(TRIALS, 0, due=[[4, 5]]), "line 1: due.0.2 is missing"),
+    "exact: groups": (record(TRIALS, 0, groups=[[0, [[0, 0, 6]]]]), "line 1: more messages arrived than were due"),
+    "exact: trials": (record(TRIALS, 0, trials=9), "line 1: due has 6 trials, and 9 are decided"),
+    "messages: deep grid": (content("campaign.toml", f"x = {DEEP}"), "campaign.toml: it has more than 32 levels"),
+    "messages: no grid": (content("campaign.toml", VERSION), "campaign.toml: scenario is missing"),
     "messages: scenario": (
-        text("campaign.toml", VERSION + '\nscenario = 3\nvary = {}\nfaults = []\ntrials = 1\nengine = "auto"'),
+        content("campaign.toml", VERSION + '\nscenario = 3\nvary = {}\nfaults = []\ntrials = 1\nengine = "auto"'),
         "campaign.toml: scenario is 3, expected an object",
     ),
     "messages: linked grid": (linked("campaign.toml"), "campaign.toml: it is a symbolic link"),
     "sweep: deep": (added("rows.jsonl", DEEP), "its rows.jsonl is damaged: line 2: Invalid JSON: recursion limit"),
-    "sweep: measured": (line_of("rows.jsonl", 0, measured={"steps": []}), "line 1: measured.steps is a list, expected"),
-    "sweep: claims": (line_of("rows.jsonl", 0, claims=[1]), "line 1: claims.0 is 1, expected"),
+    "sweep: measured": (record("rows.jsonl", 0, measured={"steps": []}), "line 1: measured.steps is a list, expected"),
+    "sweep: claims": (record("rows.jsonl", 0, claims=[1]), "line 1: claims.0 is 1, expected"),
 }  # fmt: skip
 
 
