@@ -51,6 +51,11 @@ def claim(**values: object) -> Spoil:
     return changed("summary.json", lambda value: value["claims"][0].update(values))
 
 
+def lacking(*names: str) -> Spoil:
+    """Take values out of a summary."""
+    return changed("summary.json", lambda value: [value.pop(name) for name in names])
+
+
 def record(name: str, at: int, change: Change = bool, /, **values: object) -> Spoil:
     """Replace values of a record in a file of one JSON value a line, or change it."""
 

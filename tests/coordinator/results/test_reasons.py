@@ -1,7 +1,7 @@
 """Reasons of undecided runs, and the words for nodes that were not served: the same everywhere."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from coordinator.reports.numbers import verdict_note
 from coordinator.results.reasons import Reason, reason_of_end, unserved_words, why_undecided
 from tests.helpers.command_line import Call
 from tests.helpers.scenarios import Case
+from tests.helpers.spoilt_files import changed, claim, lacking, summary
 
 EDT = "star:4 broadcast edt"
 REDUCE = "star:4 reduce edt"
@@ -159,19 +160,17 @@ def test_a_timed_repetition_blames_the_detector() -> None:
 def test_runs_of_earlier_versions_are_verified(faults: list[str], tmp_path: Path, call: Call) -> None:
     """They have no reason, and leave open what delivers nothing."""
     stored = Case(EDT, *faults).stored(tmp_path / "run")
-    file = tmp_path / "run" / "summary.json"
-    summary = json.loads(file.read_text())
-    del summary["reason"]
+    lacking("reason")(stored.path)
     if not stored.summary["intact_deliveries"]:
-        summary |= {"verdict": "undecided", "undecided_because": "nothing was delivered at all"}
-        for claim in summary["claims"]:
-            claim["verdict"] = claim["verdict"] if claim["name"] == "illegal_hops" else "undecided"
-    file.write_text(json.dumps(summary))
-    assert call(f"verify {tmp_path / 'run'}").status == 0
+        every: Any = stored.summary["claims"]
+        claims = [
+            each | {"verdict": each["verdict"] if each["name"] == "illegal_hops" else "undecided"} for each in every
+        ]
+        summary(verdict="undecided", undecided_because="nothing was delivered at all", claims=claims)(stored.path)
+    assert call("verify", stored.path).status == 0
     assert stored.summary["intact_deliveries"] in (0, 21)
-    summary["claims"][0]["measured"] = 99
-    file.write_text(json.dumps(summary))
-    assert call(f"verify {tmp_path / 'run'}").status == 1
+    claim(measured=99)(stored.path)
+    assert call("verify", stored.path).status == 1
 
 
 @pytest.mark.parametrize(
@@ -182,24 +181,15 @@ def test_other_claims_of_earlier_versions_are_not_checked(
     change: dict[str, object], status: int, tmp_path: Path, call: Call
 ) -> None:
     """A claim that is not made any more has to agree with the run, and new claims are not missed."""
-    Case(GREEDY).stored(tmp_path / "run")
-    file = tmp_path / "run" / "summary.json"
-    summary = json.loads(file.read_text())
-    claims = [each for each in summary["claims"] if (each["name"], each["relation"]) != ("virtual_seconds", ">=")]
-    assert len(claims) == len(summary["claims"]) - 1
-    old = {
-        "name": "deliveries",
-        "relation": ">=",
-        "predicted": 0,
-        "measured": 23,
-        "verdict": "holds",
-    }
-    summary["claims"] = [*claims, old | change]
-    file.write_text(json.dumps(summary))
-    assert call(f"verify {tmp_path / 'run'}").status == 1
-    del summary["reason"]
-    file.write_text(json.dumps(summary))
-    ended = call(f"verify {tmp_path / 'run'}")
+    stored = Case(GREEDY).stored(tmp_path / "run")
+    every: Any = stored.summary["claims"]
+    claims = [each for each in every if (each["name"], each["relation"]) != ("virtual_seconds", ">=")]
+    assert len(claims) == len(every) - 1
+    old = {"name": "deliveries", "relation": ">=", "predicted": 0, "measured": 23, "verdict": "holds"}
+    summary(claims=[*claims, old | change])(stored.path)
+    assert call("verify", stored.path).status == 1
+    lacking("reason")(stored.path)
+    ended = call("verify", stored.path)
     assert ended.status == status
     assert "not checked: summary.json: its version does not claim virtual_seconds >= 0.004025" in ended.out
     assert ("not checked: summary.json: its version also claims deliveries >= 0" in ended.out) == (status == 0)
@@ -207,25 +197,20 @@ def test_other_claims_of_earlier_versions_are_not_checked(
 
 def test_what_runs_of_earlier_versions_lack_is_no_forgery(tmp_path: Path, call: Call) -> None:
     """They drop other claims, and do not measure how long a run takes to settle."""
-    Case(EDT, "loss:1234~2134:0.5", reliable=True).stored(tmp_path / "run")
-    file = tmp_path / "run" / "summary.json"
-    summary = json.loads(file.read_text())
-    summary["dropped_claims"][0]["source"] = "an earlier wording"
-    del summary["waiting_nodes"]
-    file.write_text(json.dumps(summary))
-    forged = call(f"verify {tmp_path / 'run'}")
+    run = Case(EDT, "loss:1234~2134:0.5", reliable=True).stored(tmp_path / "run").path
+    changed("summary.json", lambda value: value["dropped_claims"][0].update(source="an earlier wording"))(run)
+    lacking("waiting_nodes")(run)
+    forged = call("verify", run)
     assert forged.status == 1
     assert "summary.json: waiting_nodes is missing" in forged.out
     assert "summary.json: dropped_claims is " in forged.out
-    del summary["reason"]
-    file.write_text(json.dumps(summary))
-    ended = call(f"verify {tmp_path / 'run'}")
+    lacking("reason")(run)
+    ended = call("verify", run)
     assert ended.status == 0
     assert "not checked: summary.json: its version drops other claims" in ended.out
     assert "not checked: summary.json: its version does not measure waiting_nodes" in ended.out
-    del summary["packets"]
-    file.write_text(json.dumps(summary))
-    assert call(f"verify {tmp_path / 'run'}").status == 1
+    lacking("packets")(run)
+    assert call("verify", run).status == 1
 
 
 def test_a_comparison_names_the_reason(tmp_path: Path, call: Call) -> None:
