@@ -144,7 +144,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
 
     def __getitem__(self, key: Key) -> Entry:
         if key not in self._entries:
-            self._read(self._scope(key))
+            self._read(self._scope(key), key)
         return self._entries[key]
 
     def __iter__(self) -> Iterator[Key]:
@@ -155,11 +155,13 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         self._read_all()
         return len(self._entries)
 
-    def _read(self, scope: Hashable) -> None:
-        """Import the modules that register the built-in entries of a scope."""
+    def _read(self, scope: Hashable, key: Key | None = None) -> None:
+        """Import the modules that register the built-in entries of a scope, one after the other up to that of `key`."""
         if scope in self._unread:
             for module in self._modules[scope]:
                 import_module(module)
+                if key in self._entries:
+                    return
             self._unread.discard(scope)
 
     def _read_all(self) -> None:

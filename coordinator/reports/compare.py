@@ -47,7 +47,11 @@ def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
         "predictions": _columns(foreseen, list(dict.fromkeys(key for each in foreseen for key in each))),
         "claims": _claims(data),
         "bits": _bits(data),
-        "undecided": {name: because for name, run in runs.items() if (because := _why_undecided(run))},
+        "undecided": {
+            name: because
+            for name, run in runs.items()
+            if (because := why_undecided(run.summary.get("reason"), run.summary.get("undecided_because")))
+        },
         "missing": {name: run.notes for name, run in runs.items() if run.notes},
         **({"parting": found} if len(data) == 2 and (found := _parting(*data)) else {}),
     }
@@ -94,10 +98,6 @@ def _model_seconds(run: RunData) -> dict[str, Any]:
     """Return the time by the cost model: achieved under the timed clock, otherwise virtual."""
     seconds = run.summary.get("achieved_seconds", run.summary.get("virtual_seconds"))
     return {} if seconds is None else {"model_seconds": seconds}
-
-
-def _why_undecided(run: RunData) -> str:
-    return why_undecided(run.summary.get("reason"), run.summary.get("undecided_because"))
 
 
 def _columns(records: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, list[Any]]:

@@ -6,7 +6,7 @@ from coordinator.scenario.fault_sets import REPAIRS
 from coordinator.scenario.fault_syntax import parse_fault, read_time, read_when, write_time
 from emunode.errors import ScenarioError
 from emunode.faults.effects import Stops
-from emunode.faults.kinds import Fault, Moment, NodeFault, field_names, stated
+from emunode.faults.kinds import Moment, NodeFault, field_names, stated
 from emunode.model import Rank, Step
 from emunode.topologies.base import Topology
 
@@ -39,7 +39,9 @@ def ended(specs: Iterable[str], topology: Topology, at: int | str) -> Iterator[s
             if begin < end:
                 stop = final if last is None else min(last, final)
                 yield f"{kind}:{where}@{_written(begin)}-{_written(stop)}"
-        elif isinstance(records[0], NodeFault) and _forgets(records[0]):
+        elif isinstance(records[0], NodeFault) and any(
+            isinstance(effect, Stops) and effect.forgets for effect in stated(records[0])
+        ):
             if begin < end:
                 down[records[0].rank] = where
                 yield spec
@@ -59,7 +61,3 @@ def _end(at: int | str) -> Step:
 
 def _written(moment: Step) -> str:
     return write_time(moment) if isinstance(moment, Moment) else str(moment)
-
-
-def _forgets(fault: Fault) -> bool:
-    return any(isinstance(effect, Stops) and effect.forgets for effect in stated(fault))
