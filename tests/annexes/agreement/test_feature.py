@@ -4,10 +4,9 @@ import pytest
 
 from coordinator.annexes.agreement.settings import SEARCHED, longest_disjoint_path, news_steps
 from coordinator.results.claims import Verdict
-from emunode.errors import ScenarioError
 from emunode.model import Step
 from emunode.topologies.registry import parse_topology
-from tests.helpers.feature_support import AGREE, CUBE, SHRINK, Values
+from tests.helpers.feature_support import AGREE, CUBE, SHRINK
 from tests.helpers.scenarios import Case
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -39,25 +38,6 @@ def test_a_run_over_links_that_lose_packets_to_the_end_ends() -> None:
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("values", "field"),
-    [
-        ({"on_failure": "shrink"}, "on_failure"),
-        ({"on_failure": "agree", "fault_knowledge": "neighbours"}, "on_failure"),
-        ({"agreement_steps": 3, "fault_knowledge": "detect:1"}, "agreement_steps"),
-        (SHRINK | {"clock": "timed"}, "fault_knowledge"),
-        (SHRINK | {"port_model": "one-port"}, "on_failure"),
-        (SHRINK | {"on_failure": "panic"}, "on_failure"),
-        (SHRINK | {"agreement_steps": 0}, "agreement_steps"),
-        (SHRINK | {"topology": "hypercube:14"}, "on_failure"),
-    ],
-)
-def test_settings_are_refused(values: Values, field: str) -> None:
-    with pytest.raises(ScenarioError) as error:
-        _ = Case(CUBE | values).plan
-    assert error.value.field == field
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from coordinator.history.prediction import completed
 from coordinator.networks.base import prediction_of
 from coordinator.planning.plan import Plan
-from emunode.errors import ScenarioError
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome
 from emunode.net.wire import ROW
 from emunode.protocols.base import ControlKind
@@ -116,20 +115,6 @@ def test_a_decision_comes_after_the_rounds_of_the_longest_way() -> None:
 def test_nothing_is_told_without_a_failure() -> None:
     rows = history(Case("hypercube:3 broadcast sbt", **TIMED, on_failure="shrink").plan)
     assert {row[7] for row in rows} == {0, CONTROL_TREE + ControlKind.KEEP_ALIVE}
-
-
-@pytest.mark.parametrize(
-    ("line", "more", "what"),
-    [
-        ("hypercube:3 broadcast sbt", {"reliable": True, "on_failure": "agree"}, "reliable"),
-        ("hypercube:3 broadcast sbt", {"keep_alive": None, "on_failure": "agree"}, "keep-alive"),
-        ("hypercube:3 broadcast sbt port_model=one-port", {"on_failure": "shrink"}, "all ports"),
-        ("hypercube:3 reduce sbt", {"on_failure": "shrink"}, "counts on the step of an arrival"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(line: str, more: dict[str, Any], what: str) -> None:
-    with pytest.raises(ScenarioError, match=what):
-        _ = Case(line, **TIMED | more).plan
 
 
 @pytest.mark.parametrize("collective", ["gather", "scatter", "allgather", "alltoall"])

@@ -4,7 +4,6 @@ import pytest
 from pydantic import ValidationError
 
 from coordinator.annexes.numbers.options import NumberOptions
-from emunode.errors import ScenarioError
 from tests.helpers.scenarios import Case
 
 REDUCE = "star:3 reduce greedy-tree"
@@ -19,12 +18,6 @@ def test_without_options_a_reduction_is_of_bytes() -> None:
 def test_other_values_are_refused(values: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match=next(iter(values))):
         NumberOptions(**values)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("option", [{"rounding": "end"}, {"fixed_order": True}, {"data": "x.npy"}], ids=str)
-def test_options_need_real_numbers(option: dict[str, object]) -> None:
-    with pytest.raises(ScenarioError, match="only real numbers have it; add --values float32"):
-        Case(REDUCE, **option).plan  # noqa: B018  # it is made when it is asked for
 
 
 def test_real_numbers_take_the_options() -> None:

@@ -15,7 +15,7 @@ from coordinator.annexes.numbers.fold_tree import FoldTree, paired
 from coordinator.execution.verify import verify
 from emunode.annexes.numbers.fixed_order import FixedTree
 from emunode.errors import ScenarioError
-from emunode.model import MOST_LEAVES, NumberType, RealNumbers
+from emunode.model import NumberType, RealNumbers
 from tests.annexes.numbers.support import results_of
 from tests.annexes.numbers.test_fixed_order import absorbed
 from tests.helpers.scenarios import Case
@@ -161,18 +161,3 @@ def test_the_fixed_tree_adds_in_pairs(count: int) -> None:
     ]
     assert paired(range(count)).is_complete(range(count))
     assert isinstance(paired([3]), FoldTree)
-
-
-@pytest.mark.parametrize(
-    ("leaves", "more", "allowed"),
-    [
-        (7, {}, "at least 8 on hypercube:3: one for each node"),
-        (MOST_LEAVES + 1, {}, "a whole number from 1 to 4096"),
-        (0, {}, "a whole number from 1 to 4096"),
-        (24, {"values": None, "fixed_order": False}, "add --values float32"),
-        (25, {"values": "probe", "message_bytes": None}, "not 25 leaves"),
-    ],
-)
-def test_leaves_that_cannot_be_shared_are_refused(leaves: int, more: dict[str, Any], allowed: str) -> None:
-    with pytest.raises(ScenarioError, match=allowed):
-        _ = case("hypercube:3 bfs-tree", leaves=leaves, **more).plan

@@ -1,4 +1,4 @@
-"""Reliable links: examples, formulas for the time and the losses, every algorithm, and settings that are refused."""
+"""Reliable links: examples, formulas for the time and the losses, every algorithm."""
 
 from math import sqrt
 
@@ -13,7 +13,7 @@ from coordinator.results.metrics import count_trial
 from emunode.errors import ScenarioError
 from tests.contract.losses import history_over
 from tests.helpers.command_line import fields
-from tests.helpers.feature_support import RELIABLE, SHRINK, Values
+from tests.helpers.feature_support import RELIABLE, Values
 from tests.helpers.scenarios import Case
 
 LINK: Values = fields("mesh:2 broadcast bfs-tree reliable=true")
@@ -217,37 +217,19 @@ def test_no_run_is_judged_wrong(line: str, delivered: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "field"),
+    ("line", "reason"),
     [
-        ("hypercube:3 broadcast sbt reliable=false window=2", "window"),
-        ("hypercube:3 broadcast sbt reliable=false attempts=3", "attempts"),
-        ("hypercube:3 broadcast sbt reliable=false back_off=true", "back_off"),
-        ("hypercube:3 broadcast sbt reliable=false retransmit_after=3", "retransmit_after"),
-        ("hypercube:3 broadcast sbt reliable=true retransmit_after=1", "retransmit_after"),
-        ("hypercube:3 broadcast sbt reliable=true retransmit_after=5ms", "retransmit_after"),
-        ("hypercube:3 broadcast sbt reliable=true attempts=0", "attempts"),
-        ("hypercube:3 broadcast sbt reliable=true window=1025", "window"),
-        ("hypercube:3 broadcast sbt reliable=true clock=timed retransmit_after=3", "retransmit_after"),
-        ("hypercube:3 broadcast sbt reliable=true clock=timed retransmit_after=1ms", "retransmit_after"),
-        ("hypercube:3 broadcast sbt reliable=true clock=timed port_model=exchange", "port_model"),
-        ("hypercube:3 broadcast sbt reliable=true duplex=half", "duplex"),
-        ("hypercube:3 broadcast sbt reliable=true port_model=exchange", "port_model"),
-        ("hypercube:3 allgather brg-ring reliable=true", "reliable"),
-        ("star:4 allgather edt-dfs-ack reliable=true", "reliable"),
+        ("hypercube:3 allgather brg-ring", "brg-ring counts on the step of an arrival"),
+        ("star:4 allgather edt-dfs-ack", "edt-dfs-ack sends acknowledgements of its own"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(line: str, field: str) -> None:
-    with pytest.raises(ScenarioError) as error:
-        _ = Case(line).plan
-    assert error.value.field == field
+def test_some_algorithms_need_links_as_they_are(line: str, reason: str) -> None:
+    with pytest.raises(ScenarioError, match=reason) as error:
+        _ = Case(line, reliable=True).plan
+    assert error.value.field == "reliable"
 
 
 if __name__ == "__main__":
     for network, name in (("star:5", "edt"), ("hypercube:7", "sbt"), ("ej:3+4^2", "improved")):
         found = deliveries_despite_loss(network, name, range(100))
         print(network, name, f"{found.count(1.0)} of {len(found)} runs delivered everything")
-
-
-def test_nodes_that_agree_have_no_reliable_links() -> None:
-    with pytest.raises(ScenarioError, match="invalid on_failure 'shrink': over reliable links news have no bound"):
-        _ = Case(RELIABLE | SHRINK).plan

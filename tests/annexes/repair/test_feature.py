@@ -1,4 +1,4 @@
-"""Repair of a broadcast: what it delivers and claims, on every driver and clock, and settings that contradict it."""
+"""Repair of a broadcast: what it delivers and claims, on every driver and clock."""
 
 import json
 import re
@@ -13,10 +13,9 @@ from coordinator.execution.sinks import MemoryRun
 from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
-from emunode.errors import ScenarioError
 from emunode.model import CONTROL_TREE
 from tests.helpers.command_line import ROOT, Call, fields
-from tests.helpers.feature_support import REPAIR, SHRINK, TIMED, Values
+from tests.helpers.feature_support import REPAIR, TIMED, Values
 from tests.helpers.scenarios import Case
 from tests.helpers.support import played, run_and_draw, run_scenario
 
@@ -164,13 +163,6 @@ def test_packets_of_one_duration_are_repaired_as_in_lock_step(line: str) -> None
         assert timed.summary["recovery_seconds"] == stepped.summary["recovery_steps"] / 1000  # type: ignore[operator]
 
 
-def test_a_collective_is_either_repaired_or_run_again() -> None:
-    with pytest.raises(
-        ScenarioError, match="invalid on_failure 'shrink': a collective is either repaired or run again"
-    ):
-        _ = Case(REPAIR | SHRINK).plan
-
-
 @pytest.mark.parametrize("more", [{}, {"port_model": "one-port"}, {"segments": 3, "message_bytes": 100, "messages": 2}])
 def test_repair_changes_no_timed_run_without_faults(more: Values) -> None:
     values = TIMED | REPAIR | {"per_byte": "10us"} | more
@@ -256,30 +248,6 @@ def test_a_report_marks_requests_and_repairs(call: Call, tmp_path: Path) -> None
     )
     assert panel is not None
     assert re.findall('class="key"><svg.*?</svg>(.*?)</span>', panel[0]) == ["packet", "request", "repair", "lost"]
-
-
-# --- refused -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "field"),
-    [
-        ("hypercube:3 broadcast sbt repair_after=2", "repair_after"),
-        ("hypercube:3 broadcast sbt repair=next-port repair_after=0", "repair_after"),
-        ("hypercube:3 broadcast sbt repair=wishful", "repair"),
-        ("hypercube:3 broadcast sbt repair=next-port duplex=half", "repair"),
-        ("hypercube:3 broadcast sbt repair=next-port port_model=exchange", "repair"),
-        ("hypercube:3 broadcast sbt repair=spanning-tree", "fault_knowledge"),
-        ("ej:3+4 broadcast improved fault_knowledge=all repair=edges repair_after=2", "repair_after"),
-        ("ej:3+4 broadcast improved fault_knowledge=all repair=re-root fault=down:0,0~1,0@1", "repair"),
-        ("star:4 broadcast edt message_bytes=60 repair=switch-tree redundancy=3", "repair"),
-        ("star:4 broadcast flood message_bytes=60 repair=next-port", "repair"),
-    ],
-)
-def test_settings_that_contradict_each_other_are_refused(line: str, field: str) -> None:
-    with pytest.raises(ScenarioError) as error:
-        _ = Case(line).plan
-    assert error.value.field == field
 
 
 # --- the guide ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,10 @@
-"""Scenarios that an algorithm, a topology or a collective refuses, with the field and the message of the refusal."""
+"""Scenarios that an algorithm, a network, a collective or a protocol refuses, with the field and the message of the refusal."""
+
+import re
 
 import pytest
 
+from emunode.annexes import MissingAnnexError
 from emunode.errors import ScenarioError
 from tests.helpers.support import golden_rows, row_fields, run_scenario, scenario_id
 
@@ -9,8 +12,12 @@ from tests.helpers.support import golden_rows, row_fields, run_scenario, scenari
 @pytest.mark.parametrize("row", golden_rows("", "refused_scenarios"), ids=scenario_id)
 def test_invalid_scenario_is_refused(row: dict[str, str]) -> None:
     scenario = row_fields(row)
-    with pytest.raises(ScenarioError, match=row["message"]) as caught:
+    with pytest.raises(ScenarioError) as caught:
         run_scenario(None, **scenario)
-    assert caught.value.field == row["field"]
+    error = caught.value
+    if isinstance(error, MissingAnnexError):
+        raise error  # which skips the row
+    assert re.search(row["message"], str(error))
+    assert error.field == row["field"]
     if row["field"] in scenario:
-        assert str(caught.value.value) == scenario[row["field"]]
+        assert str(error.value) == scenario[row["field"]]

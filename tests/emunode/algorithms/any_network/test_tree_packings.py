@@ -138,26 +138,4 @@ def test_edge_disjoint_trees_claim_nothing_about_faulty_nodes() -> None:
     assert min(map(float, claimed)) < 14
 
 
-# Refusals.
-
-
-@pytest.mark.parametrize(
-    ("topology", "name", "values", "problem"),
-    [
-        ("torus:4x4", "edge-disjoint-trees", {"redundancy": 3},
-         "1..2 trees: 16 parts of torus:4x4 have only 32 links between them, and a tree needs 15"),
-        ("hypercube:3", "arborescences", {"redundancy": 4}, "1..3 trees: the smallest cut of hypercube:3 has 3 links"),
-        ("ring:5", "independent-trees", {"redundancy": 3}, "1..2 trees"),
-        ("torus:4x4", "edge-disjoint-trees", {"redundancy": 2, "collective": Collective.REDUCE}, "on one tree"),
-        ("mesh:5", "independent-trees", {}, "that no single node disconnects; without 3 this one is disconnected"),
-        ("mesh:2", "independent-trees", {}, "independent-trees needs at least three nodes"),
-        ("fat-tree:4", "arborescences", {"collective": Collective.SCATTER}, "needs a network without switches"),
-        ("hypercube:14", "arborescences", {}, "nodes x links x degree^2 operations"),
-    ],
-)  # fmt: skip
-def test_refusals_name_the_reason(topology: str, name: str, values: dict[str, object], problem: str) -> None:
-    with pytest.raises(ScenarioError, match=problem.replace("^", r"\^")):
-        job(parse_topology(topology), name, **values)  # type: ignore[arg-type]
-
-
 # Drivers.
