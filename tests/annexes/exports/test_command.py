@@ -42,20 +42,3 @@ def test_a_command_writes_what_its_flag_wrote(call: Call, tmp_path: Path, what: 
     assert outputs[0].out == outputs[1].out.replace("old", "new")
     new, old = (next(tmp_path.glob(f"{name}*")).read_bytes() for name in ("new", "old"))
     assert new == old
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("export gif nowhere a.gif", "invalid run 'nowhere'"),
-        ("export msccl nowhere a.xml", "invalid run 'nowhere'"),
-        ("export msccl sta:3 a.xml --algorithm edt", "invalid topology 'sta:3'"),
-        ("export gif run", "--file requires an argument"),
-        ("export lattice run a", "writes one of chakra, csv, "),
-    ],
-)
-def test_a_command_refuses_what_it_cannot_write(call: Call, tmp_path: Path, line: str, message: str) -> None:
-    ended = call(line)
-    assert ended.status == 2
-    assert message in ended.err
-    assert not [*tmp_path.iterdir()]

@@ -162,22 +162,6 @@ def test_maps_show_a_step(call: Call, tmp_path: Path) -> None:
     assert not Path("two").exists()
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ("--topology star:4 --figures out", "only a run or a campaign has figures: give its folder"),
-        (
-            "--topology star:4 --graphml a --step 2",
-            "it says what the map of --figures shows; give --figures FOLDER too",
-        ),
-    ],
-)
-def test_figures_without_a_run_are_refused(flags: str, message: str, call: Call) -> None:
-    done = call(f"export {flags}")
-    assert done.status == 2
-    assert message in done.err.replace("\n", " ")
-
-
 @needs_png
 def test_campaigns_have_figures_too(call: Call, tmp_path: Path) -> None:
     flags = "campaign --topology star:4 --algorithm greedy-tree --faults nodes=1..2 --trials 20 --workers 1 --out study"

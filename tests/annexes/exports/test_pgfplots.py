@@ -81,28 +81,6 @@ def test_names_with_special_characters_are_printed_as_they_are(tmp_path: Path) -
     assert compiles(path)
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ("missing --csv x.csv", "its curves.csv cannot be read: No such file or directory"),
-        ("--csv x.csv", "--pgfplots and --csv take a campaign folder, and no other flag but --figures"),
-        (
-            "missing --csv x.csv --goal y",
-            "--pgfplots and --csv take a campaign folder, and no other flag but --figures",
-        ),
-        (
-            "missing",
-            "`coordinator export WHAT RUN FILE` writes one of chakra, csv, figures,",
-        ),
-    ],
-)
-def test_invalid_exports_are_refused(flags: str, message: str, call: Call) -> None:
-    done = call(f"export {flags}")
-    assert done.status == 2
-    assert message in done.err
-    assert not Path("x.csv").exists()
-
-
 def test_damaged_curves_are_refused(call: Call) -> None:
     Path("out").mkdir()
     for text in ("figure,series\na,b\n", "figure,x_label,series,x,value,low,high,theory\na,b,c,one,1,1,1,\n"):

@@ -53,27 +53,6 @@ def test_an_invalid_measurement_ends_with_status_three(call: Call, tmp_path: Pat
     assert "the library counts no messages: pml_monitoring is off" in ended.out
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ("--ranks 2..", "invalid ranks '2..': whole numbers and ranges"),
-        ("--ranks 9..2", "invalid ranks '9..2': a range begins with its smallest number"),
-        ("--ranks 1", "invalid ranks 1: a whole number from 2 to 64"),
-        ("--collective sum", "invalid collective 'sum': one of "),
-        ("--algorithm ,", "invalid algorithm ',': names, separated by commas"),
-        ("--bytes 7", "invalid bytes 7: a multiple of 4"),
-        ("--time-limit 5", "invalid time-limit '5': expected a time such as 90s"),
-        ("--time-limit 0s", "invalid time-limit '0s': expected a time such as 90s"),
-        ("--time-limit 0s --program true", "invalid time-limit '0s': expected a time such as 90s"),
-        ("--mpirun /no/such", "invalid mpirun '/no/such': the path of a program mpirun"),
-    ],
-)
-def test_impossible_flags_are_refused_by_name(call: Call, flags: str, message: str) -> None:
-    ended = call(f"judge mpi {flags}")
-    assert (ended.status, ended.out) == (2, "")
-    assert message in ended.err
-
-
 RULE = """
 from coordinator.annexes.mpi.rules.base import MessageList, MpiCall, algorithm
 

@@ -208,30 +208,12 @@ def test_beyond_the_bound_the_claim_is_undecided(call: Call) -> None:
     assert ended.data["executions"] > 50
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("--topology star:4 --algorithm flood", "every order is run of at most 8 nodes"),
-        ("--topology star:3 --algorithm flood --executions 0", "at least 1"),
-        ("--topology star:3 --algorithm flood --sample 2", "no other flag of certify"),
-    ],
-    ids=["nodes", "bound", "sample"],
-)
-def test_what_cannot_be_ordered_is_refused(line: str, reason: str, call: Call) -> None:
-    ended = call(f"certify --every-order {line}")
-    assert (ended.status, reason in ended.err) == (2, True), ended.err
-
-
 def test_hosts_with_several_ranks_are_asked_for(call: Call) -> None:
     line = "certify --every-order --topology hypercube:2 --algorithm flood --driver local --ranks-per-host 2 --json"
     found = call(line).data
     case = Case("hypercube:2 broadcast flood")
     assert found["executions"] == every_order(case.plan, placement=Placement(4, 2)).executions
     assert found["journal_hash"] == case.summary["journal_hash"]
-
-
-def test_a_bound_without_every_order_is_refused(call: Call) -> None:
-    assert call("certify --topology star:3 --algorithm flood --executions 5").status == 2
 
 
 def test_programs_are_refused() -> None:

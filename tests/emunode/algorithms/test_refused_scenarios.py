@@ -1,4 +1,4 @@
-"""Scenarios that an algorithm, a network, a collective or a protocol refuses, with the field and the message of the refusal."""
+"""Scenarios that an algorithm, a network or a protocol refuses, with the field and the message of the refusal."""
 
 import re
 
