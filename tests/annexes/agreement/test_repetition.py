@@ -83,11 +83,3 @@ def test_decisions_that_are_too_early_are_revised() -> None:
     assert summary["final_delivery_ratio"] == 1
     # So the bound that was given is wrong.
     assert summary["verdict"] == "violated"
-
-
-def test_over_sockets_with_a_process_for_every_node() -> None:
-    values = CUBE | SHRINK | {"fault": ["crash:001@2", "crash:110@4"]}
-    expected = Case(values).summary["journal_hash"]
-    result = Case(values, driver="local", ranks_per_host=1).run
-    assert result.summary["journal_hash"] == expected
-    assert result.verdict is Verdict.HOLDS
