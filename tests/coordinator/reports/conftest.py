@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from coordinator.reports.layout import Layout
 from tests.helpers.browser import Browser
 from tests.helpers.report_runs import Run, Runs
 
@@ -31,3 +34,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 def copied(runs: Runs, tmp_path: Path) -> Path:
     """Provide a copy of a run directory, to be damaged."""
     return shutil.copytree(runs("star:4 broadcast greedy-tree source=1234 fault=crash:2134@2").path, tmp_path / "run")
+
+
+def distances_of(layout: Layout) -> NDArray[np.float64]:
+    """Return the distances of nodes, which lie within the picture and do not overlap."""
+    for positions, size in ((layout.x, 1000), (layout.y, layout.height)):
+        assert np.isfinite(positions).all()
+        assert layout.radius < positions.min()
+        assert positions.max() < size - layout.radius
+    distance = np.hypot(layout.x[:, None] - layout.x, layout.y[:, None] - layout.y)
+    np.fill_diagonal(distance, np.inf)
+    assert distance.min() >= 0.999 * layout.spacing
+    assert distance.min() > 2 * layout.radius
+    return distance

@@ -7,20 +7,14 @@ from numpy.typing import NDArray
 from coordinator.reports.layout import cells_of, layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
 from emunode.topologies.registry import parse_topology, small_examples
+from tests.coordinator.reports.conftest import distances_of
 
 
 @pytest.mark.parametrize("name", [*small_examples(), "star:6", "hypercube:8", "ej:2+3^2", "ej:1+2^3"])
 def test_nodes_do_not_overlap_and_hexagon_links_have_length_1(name: str) -> None:
     topology = parse_topology(name)
     layout = layout_of(topology)
-    for positions, size in ((layout.x, 1000), (layout.y, layout.height)):
-        assert np.isfinite(positions).all()
-        assert layout.radius < positions.min()
-        assert positions.max() < size - layout.radius
-    distance = np.hypot(layout.x[:, None] - layout.x, layout.y[:, None] - layout.y)
-    np.fill_diagonal(distance, np.inf)
-    assert distance.min() >= 0.999 * layout.spacing
-    assert distance.min() > 2 * layout.radius
+    distance = distances_of(layout)
     links = np.array([(rank, port, other) for rank, port, other, _ in topology.links()])
     shapes = shapes_of(topology, links[:, 0], links[:, 1], links[:, 2])
     assert np.isfinite(shapes.bow).all()
