@@ -37,9 +37,11 @@ def test_connections_are_counted(call: Call) -> None:
 def test_a_file_is_run_and_flags_override_it(call: Call, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         'topology = "star:4"\ncollective = "broadcast"\nalgorithm = "greedy-tree"\ndriver = "memory"\nseed = 3\n'
+        'fault = ["crash:4321@2", "crash:1234@5"]\n'
     )
     assert call("run mine.toml --json").data["seed"] == 3
-    assert call("run mine.toml --seed 4 --json").data["seed"] == 4
+    flagged = call("run mine.toml --seed 4 --fault crash:2341@9 --json").data
+    assert (flagged["seed"], flagged["faults"], flagged["algorithm"]) == (4, ["crash:2341@9"], "greedy-tree")
     again = call("run --scenario mine.toml --algorithm flood --json").data
     assert (again["seed"], again["algorithm"]) == (3, "flood")
 

@@ -159,7 +159,3 @@ def test_a_large_picture_has_dots_without_links() -> None:
 def test_a_network_that_is_too_large_for_a_picture() -> None:
     with pytest.raises(ScenarioError, match=f"at most {LARGEST_PICTURE:,}"):
         draw_network(parse_topology("hypercube:40"))
-
-
-def test_a_family_of_a_plug_in_is_drawn_from_its_links() -> None:
-    assert layout_of(network("pair")).x == pytest.approx(COMPUTED.place(network("pair")).x)

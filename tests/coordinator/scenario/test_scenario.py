@@ -8,7 +8,6 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.given import scenario_from
 from coordinator.scenario.durations import format_duration, parse_duration
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import OPTIONS, Scenario, dump_scenario, make_scenario, read_scenario
@@ -114,18 +113,6 @@ def test_scenario_file_round_trip(values: dict[str, object], tmp_path: Path) -> 
     file.write_text(dump_scenario(made))
     assert make_scenario(read_scenario(file)) == made
     assert tomllib.loads(dump_scenario(made)).keys() <= OPTIONS.keys()
-
-
-def test_flags_override_a_file(tmp_path: Path) -> None:
-    from coordinator.cli.options import Flags
-
-    file = tmp_path / "scenario.toml"
-    # A program in a file has to be named on the command line as well.
-    values = {name: value for name, value in FULL.items() if name != "program"}
-    file.write_text(tomli_w.dumps(values))
-    made = scenario_from([str(file)], Flags(seed="7", fault=["crash:2341@9"]))
-    assert made == make_scenario({**values, "seed": 7, "fault": ["crash:2341@9"]})
-    assert scenario_from([], Flags(**{key: str(value) for key, value in BASE.items()})) == make_scenario(BASE)
 
 
 @pytest.mark.parametrize(
