@@ -19,17 +19,17 @@ from tests.helpers.batch_support import run
 from tests.helpers.scenarios import Case
 
 CASES = [
-    ("star:4", "broadcast", "greedy-tree", {}, "nodes=2"),
-    ("star:4", "broadcast", "edt", {"redundancy": 2}, "nodes=2"),
-    ("star:4", "broadcast", "edt", {"redundancy": 3}, "links=3"),
-    ("star:4", "broadcast", "edt", {"redundancy": 2}, "nodes=1;links=1@3"),
-    ("star:4", "broadcast", "edt", {"messages": 3}, "links=2@2-4"),
-    ("star:4", "broadcast", "greedy-tree", {}, "substar=1@2"),
-    ("hypercube:3", "broadcast", "nesbt", {"redundancy": 3}, "nodes=3"),
-    ("hypercube:3", "scatter", "sbt", {}, "hang=2@2-3"),
-    ("star:3", "gather", "balanced-tree", {"messages": 2}, "nodes=2"),
-    ("star:3", "allgather", "rotated-trees", {}, "nodes=2"),
-    ("ej:2+3", "broadcast", "independent-trees", {"redundancy": 2}, "nodes=2"),
+    ("star:4 broadcast greedy-tree", "nodes=2"),
+    ("star:4 broadcast edt redundancy=2", "nodes=2"),
+    ("star:4 broadcast edt redundancy=3", "links=3"),
+    ("star:4 broadcast edt redundancy=2", "nodes=1;links=1@3"),
+    ("star:4 broadcast edt messages=3", "links=2@2-4"),
+    ("star:4 broadcast greedy-tree", "substar=1@2"),
+    ("hypercube:3 broadcast nesbt redundancy=3", "nodes=3"),
+    ("hypercube:3 scatter sbt", "hang=2@2-3"),
+    ("star:3 gather balanced-tree messages=2", "nodes=2"),
+    ("star:3 allgather rotated-trees", "nodes=2"),
+    ("ej:2+3 broadcast independent-trees redundancy=2", "nodes=2"),
 ]
 
 
@@ -42,25 +42,19 @@ def harms(given: Plan, text: str) -> "np.ndarray[tuple[int], np.dtype[np.int64]]
     return engine.evaluate(np.arange(set_count(fault_set, sites) or 0))[0].unserved
 
 
-@pytest.mark.parametrize(("topology", "collective", "algorithm", "more", "text"), CASES)
-def test_the_worst_of_all_sets(
-    topology: str, collective: str, algorithm: str, more: dict[str, object], text: str
-) -> None:
-    free = Case(f"{topology} {collective} {algorithm}", **more).plan
-    worst = Case(f"{topology} {collective} {algorithm}", **more, fault=[f"worst:{text}"]).plan
+@pytest.mark.parametrize(("line", "text"), CASES)
+def test_the_worst_of_all_sets(line: str, text: str) -> None:
+    free, worst = Case(line).plan, Case(line, f"worst:{text}").plan
     every = harms(free, text)
     assert worst.searches[0].startswith(f"worst:{text}: exact: the most harmful of {len(every):,} sets; ")
     assert _harm(worst) == every.max()
     assert len(run(free, worst.faults, 0)[0].unserved) == every.max()
 
 
-@pytest.mark.parametrize(("topology", "collective", "algorithm", "more", "text"), CASES)
-def test_the_heuristic_states_what_its_set_costs(
-    topology: str, collective: str, algorithm: str, more: dict[str, object], text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("line", "text"), CASES)
+def test_the_heuristic_states_what_its_set_costs(line: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worst_faults, "MOST_SETS", 0)
-    free = Case(f"{topology} {collective} {algorithm}", **more).plan
-    worst = Case(f"{topology} {collective} {algorithm}", **more, fault=[f"worst:{text}"]).plan
+    free, worst = Case(line).plan, Case(line, f"worst:{text}").plan
     every, harm = harms(free, text), _harm(worst)
     assert len(run(free, worst.faults, 0)[0].unserved) == harm <= every.max()
     # Far better than a set at random, and on these small networks as good as the best.

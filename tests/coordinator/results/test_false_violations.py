@@ -57,10 +57,9 @@ def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: 
 @pytest.mark.parametrize("redundancy", [2, 3])
 @pytest.mark.parametrize("messages", [1, 2])
 def test_traversal_with_acknowledgements_claims_no_tolerance(redundancy: int, messages: int) -> None:
-    values = {"topology": "star:4", "collective": "allgather", "algorithm": "edt-dfs-ack", "driver": "memory"}
+    case = Case("star:4 allgather edt-dfs-ack", redundancy=redundancy, messages=messages)
     for fault in ("crash:3412@2", "crash:3214@1", "down:1234~2134@3"):
-        plan = Case(values, redundancy=redundancy, messages=messages, fault=[fault]).plan
-        ruling = concluded(plan).ruling
+        ruling = concluded(case.but(fault).plan).ruling
         assert ruling.verdict == "undecided"
         assert ruling.undecided == "no claim about delivery applies under these faults"
 
@@ -68,44 +67,40 @@ def test_traversal_with_acknowledgements_claims_no_tolerance(redundancy: int, me
 @pytest.mark.parametrize("silent", ["hang:000@3-3", "hang:000@2-5", "crash:000@3", "hang:000@3"])
 @pytest.mark.parametrize("delay", [1, 2, 4])
 def test_packets_queued_for_a_silent_node_are_dropped(silent: str, delay: int) -> None:
-    values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "messages": 6}
-    plan = Case(values, fault=[f"delay:000>001:{delay}@1-1", silent]).plan
-    conclusion = concluded(plan)
+    conclusion = concluded(Case("hypercube:3 broadcast sbt messages=6", f"delay:000>001:{delay}@1-1", silent).plan)
     assert conclusion.ruling.undecided is not None
     assert "source 000 is" in conclusion.ruling.undecided
     assert int(str(conclusion.metrics["steps"])) < 30
 
 
 @pytest.mark.parametrize(
-    "values",
+    "more",
     [
         # The fold of all that is connected, up a tree around what is broken; one result, not one for each rank.
-        {"collective": "reduce", "source": "0,0", "fault": ["down:0,1~1,1@1"], "segments": 2},
-        {"collective": "reduce", "source": "0,0", "fault": ["crash:0,1@1"]},
+        "fault=down:0,1~1,1@1 segments=2",
+        "fault=crash:0,1@1",
         # One direction is broken: partial results need the one that the tree does not grow in.
-        {"collective": "reduce", "source": "0,0", "fault": ["down:0,1>0,0@1"]},
-        {"collective": "reduce", "source": "0,0", "fault": ["down:0,0>0,1@1"]},
+        "fault=down:0,1>0,0@1",
+        "fault=down:0,0>0,1@1",
     ],
-    ids=lambda values: " ".join(values["fault"]),
 )
-def test_a_reduce_around_known_faults(values: dict[str, object]) -> None:
-    conclusion = concluded(Case("mesh:3x3 reduce bfs-tree message_bytes=64 fault_knowledge=all", **values).plan)
+def test_a_reduce_around_known_faults(more: str) -> None:
+    case = Case(f"mesh:3x3 reduce bfs-tree message_bytes=64 fault_knowledge=all source=0,0 {more}")
+    conclusion = concluded(case.plan)
     assert conclusion.ruling.verdict == "holds"
     assert conclusion.measurement.metrics["intact_deliveries"] == 1
 
 
 @pytest.mark.parametrize("fault", [["crash:132@1", "recover:132@2"], ["down:123~213@1"], ["crash:132@1"]])
 def test_an_allreduce_keeps_its_timetable_whatever_is_known(fault: list[str]) -> None:
-    values = {"topology": "star:3", "collective": "allreduce", "algorithm": "bfs-tree", "fault": fault, "messages": 2}
-    conclusion = concluded(Case(values, fault_knowledge="all").plan)
+    conclusion = concluded(Case("star:3 allreduce bfs-tree messages=2 fault_knowledge=all", *fault).plan)
     assert conclusion.ruling.verdict != "violated"
 
 
 def test_a_lost_contribution_of_one_byte_may_be_zero() -> None:
     """With this seed one of them is, and the result is right without it."""
-    values = {"topology": "circulant:8:1,2,4", "collective": "allreduce", "algorithm": "circulant", "messages": 3}
-    small = {"segments": 2, "message_bytes": 3 * 8, "seed": 436, "fault": ["down:7~1@1"], "driver": "memory"}
-    conclusion = concluded(Case(values, **small).plan)
+    line = "circulant:8:1,2,4 allreduce circulant messages=3 segments=2 message_bytes=24 seed=436"
+    conclusion = concluded(Case(line, "down:7~1@1").plan)
     assert conclusion.ruling.verdict == "holds"
     assert conclusion.measurement.metrics["intact_deliveries"] == 72 + 7
 
@@ -120,9 +115,7 @@ def test_a_lost_contribution_of_one_byte_may_be_zero() -> None:
     ],
 )
 def test_a_late_fault_may_meet_a_slow_packet(network: str, faults: list[str], delivered: int) -> None:
-    values = {"topology": network, "collective": "broadcast", "algorithm": "bfs-tree", "driver": "memory"}
-    timed = {"clock": "timed", "startup": "1ms", "per_byte": 0, "fault": faults}
-    result = Case(values, **timed).run
+    result = Case(f"{network} broadcast bfs-tree clock=timed startup=1ms per_byte=0", *faults).run
     assert result.verdict == "undecided"
     assert result.summary["intact_deliveries"] == delivered
     assert not result.summary["without_effect"]

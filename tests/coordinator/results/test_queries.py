@@ -4,9 +4,8 @@ import polars as pl
 import pytest
 
 import coordinator as tb
-from coordinator.planning.plan import make_plan
 from coordinator.results.metrics import measure
-from coordinator.scenario.model import make_scenario
+from tests.helpers.scenarios import Case
 
 MOST_QUERIES = 25
 
@@ -29,22 +28,17 @@ def test_a_short_run_in_memory_makes_few_queries(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    "scenario",
+    "case",
     [
-        {"algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134@2", "crash:4231@2"], "message_bytes": 700},
-        {"algorithm": "flood", "fault": ["duplicate:1234~2134:1", "recover:4231@5", "crash:4231@2"]},
-        {"algorithm": "greedy-tree", "port_model": "one-port", "packet_limit": 48, "messages": 3},
+        Case("star:4 broadcast edt redundancy=3 message_bytes=700", "byzantine:2134@2", "crash:4231@2"),
+        Case("star:4 broadcast flood", "duplicate:1234~2134:1", "recover:4231@5", "crash:4231@2"),
+        Case("star:4 broadcast greedy-tree port_model=one-port packet_limit=48 messages=3"),
     ],
+    ids=str,
 )
-def test_short_and_long_journals_are_measured_alike(scenario: dict[str, object]) -> None:
-    plan = make_plan(
-        make_scenario({"topology": "star:4", "collective": "broadcast", "driver": "memory", **scenario}),
-    )
-    values = {"topology": "star:4", "collective": "broadcast"} | scenario
-    options = {name: value for name, value in values.items() if name not in ("topology", "collective", "fault")}
-    run = tb.network("star:4").broadcast(faults=scenario.get("fault", ()), **options)  # type: ignore[arg-type]
-    altered = () if run.elections is None else run._fresh.execution.altered_copies
-    short, long = (measure(plan, run.journal.lazy(), altered, rows=rows) for rows in (len(run.journal), None))
+def test_short_and_long_journals_are_measured_alike(case: Case) -> None:
+    plan, journal, altered = case.plan, case.journal, case.run.execution.altered_copies
+    short, long = (measure(plan, journal.lazy(), altered, rows=rows) for rows in (len(journal), None))
     assert short.metrics == long.metrics
     assert short.tables.keys() == long.tables.keys()
     for name, table in short.tables.items():

@@ -20,15 +20,14 @@ from emunode.trees.star.greedy import CongestionTwoTrees
 from emunode.trees.star.rotation import necklace_count
 from emunode.trees.statistics import arc_congestion, shared_rank
 from tests.helpers.scenarios import Case
-from tests.helpers.support import failures, run_journal, run_scenario
+from tests.helpers.support import failures, run_scenario
 
 
-def history(topology: str, collective: str, algorithm: str, **more: object) -> tuple[Plan, pl.DataFrame]:
+def history(line: str, **more: object) -> tuple[Plan, pl.DataFrame]:
     """Return the plan and the journal of a run."""
-    values = {"topology": topology, "collective": collective, "algorithm": algorithm, **more}
-    result, journal = run_journal(**values)
-    assert not failures(result)
-    return Case(values).plan, journal
+    case = Case(line, **more)
+    assert not failures(case.run)
+    return case.plan, case.journal
 
 
 def measured(plan: Plan, journal: pl.DataFrame, name: str) -> int:
@@ -38,29 +37,27 @@ def measured(plan: Plan, journal: pl.DataFrame, name: str) -> int:
 
 # Against the trees.
 
-FAMILIES: list[tuple[str, str, str, type[Trees], int]] = [
-    ("star:4", "broadcast", "edt", EdgeDisjointTrees, 3),
-    ("star:4", "reduce", "edt", EdgeDisjointTrees, 3),
-    ("star:4", "scatter", "edt", EdgeDisjointTrees, 3),
-    ("star:4", "gather", "edt", EdgeDisjointTrees, 3),
-    ("star:4", "broadcast", "congestion2-trees", CongestionTwoTrees, 1),
-    ("star:4", "reduce", "congestion2-trees", CongestionTwoTrees, 1),
-    ("hypercube:4", "broadcast", "nesbt", EdgeDisjointBinomialTrees, 4),
-    ("hypercube:4", "gather", "nesbt", EdgeDisjointBinomialTrees, 1),
-    ("hypercube:4", "broadcast", "nrsbt", RotatedBinomialTrees, 1),
-    ("ej:2+3", "broadcast", "independent-trees", IndependentTrees, 1),
-    ("ej:1+3", "scatter", "independent-trees", IndependentTrees, 1),
+FAMILIES: list[tuple[str, type[Trees]]] = [
+    ("star:4 broadcast edt messages=3", EdgeDisjointTrees),
+    ("star:4 reduce edt messages=3", EdgeDisjointTrees),
+    ("star:4 scatter edt messages=3", EdgeDisjointTrees),
+    ("star:4 gather edt messages=3", EdgeDisjointTrees),
+    ("star:4 broadcast congestion2-trees messages=1", CongestionTwoTrees),
+    ("star:4 reduce congestion2-trees messages=1", CongestionTwoTrees),
+    ("hypercube:4 broadcast nesbt messages=4", EdgeDisjointBinomialTrees),
+    ("hypercube:4 gather nesbt messages=1", EdgeDisjointBinomialTrees),
+    ("hypercube:4 broadcast nrsbt messages=1", RotatedBinomialTrees),
+    ("ej:2+3 broadcast independent-trees messages=1", IndependentTrees),
+    ("ej:1+3 scatter independent-trees messages=1", IndependentTrees),
 ]
 
 
 @pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize("source", [0, 5])
-@pytest.mark.parametrize(("topology", "collective", "algorithm", "family", "messages"), FAMILIES)
-def test_journals_have_the_structure_of_the_trees(
-    topology: str, collective: str, algorithm: str, family: type[Trees], messages: int, source: int
-) -> None:
-    network = parse_topology(topology)
-    plan, journal = history(topology, collective, algorithm, messages=messages, source=network.label(source))
+@pytest.mark.parametrize(("line", "family"), FAMILIES)
+def test_journals_have_the_structure_of_the_trees(line: str, family: type[Trees], source: int) -> None:
+    network = parse_topology(line.split(maxsplit=1)[0])
+    plan, journal = history(line, source=network.label(source))
     trees = family(network)
     assert measured(plan, journal, "trees_per_arc") == arc_congestion(trees)
     assert (measured(plan, journal, "paths_per_inner_node") == 1) == (shared_rank(trees) is None)
@@ -72,7 +69,7 @@ def test_journals_have_the_structure_of_the_trees(
 
 @pytest.mark.parametrize("collective", ["scatter", "broadcast"])
 def test_gray_paths_are_neither_disjoint_nor_short(collective: str) -> None:
-    plan, journal = history("hypercube:4", collective, "nrbrg")
+    plan, journal = history(f"hypercube:4 {collective} nrbrg")
     paths = [GrayPaths(plan.topology, 4).path(15, tree) for tree in range(4)]
     assert measured(plan, journal, "longest_detour") >= max(len(path) - 1 for path in paths) - 4 > 0
     assert measured(plan, journal, "trees_per_arc") == arc_congestion(GrayPaths(plan.topology, 4)) == 3
@@ -84,7 +81,7 @@ def test_gray_paths_are_neither_disjoint_nor_short(collective: str) -> None:
 
 
 def test_many_roots_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, journal = history("star:4", "allgather", "mbst")
+    plan, journal = history("star:4 allgather mbst")
     assert Paths(plan, journal.lazy()).hops["root"].n_unique() == 24
     monkeypatch.setattr(structure_metrics, "SAMPLED_HOPS", 24 * 23 // 6)
     roots = Paths(plan, journal.lazy()).hops["root"].unique().sort().to_list()
@@ -95,7 +92,7 @@ def test_many_roots_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("redundancy", [1, 2])
 def test_many_segments_are_sampled_from_every_tree(redundancy: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, journal = history("star:4", "broadcast", "edt", redundancy=redundancy, messages=12)
+    plan, journal = history("star:4 broadcast edt messages=12", redundancy=redundancy)
     names = ("longest_detour", "trees_per_arc", "paths_per_inner_node", "segments_per_message")
     whole = [measured(plan, journal, name) for name in names]
     monkeypatch.setattr(structure_metrics, "MOST_HOPS", 100)
@@ -117,7 +114,7 @@ def changed(journal: pl.DataFrame, row: int, **values: int) -> pl.DataFrame:
 
 
 def test_arc_in_two_trees_is_detected() -> None:
-    plan, journal = history("star:4", "broadcast", "edt", redundancy=3)
+    plan, journal = history("star:4 broadcast edt redundancy=3")
     assert measured(plan, journal, "trees_per_arc") == 1
     other = (journal["tree"][0] + 1) % 3
     doubled = pl.concat([journal, changed(journal, 0, tree=other)[:1]])
@@ -125,7 +122,7 @@ def test_arc_in_two_trees_is_detected() -> None:
 
 
 def test_rank_on_two_paths_is_detected() -> None:
-    plan, journal = history("star:4", "scatter", "edt", redundancy=3)
+    plan, journal = history("star:4 scatter edt redundancy=3")
     assert measured(plan, journal, "paths_per_inner_node") == 1
     longest = journal.filter(pl.col("outcome") == "relay").row(0, named=True)
     other = pl.DataFrame([{**longest, "tree": (longest["tree"] + 1) % 3}], schema=journal.schema)
@@ -133,7 +130,7 @@ def test_rank_on_two_paths_is_detected() -> None:
 
 
 def test_detour_is_detected() -> None:
-    plan, journal = history("star:4", "broadcast", "greedy-tree")
+    plan, journal = history("star:4 broadcast greedy-tree")
     assert measured(plan, journal, "longest_detour") == 0
     star, parents = plan.topology, set(journal["sender"])
     leaf, upper = next(
@@ -147,7 +144,7 @@ def test_detour_is_detected() -> None:
 
 
 def test_cycle_terminates() -> None:
-    plan, journal = history("star:3", "broadcast", "greedy-tree")
+    plan, journal = history("star:3 broadcast greedy-tree")
     rows = [changed(journal, row, sender=journal["receiver"][(row + 1) % 5]) for row in range(5)]
     circle = pl.concat([rows[row][row : row + 1] for row in range(5)])
     assert measured(plan, circle, "longest_detour") == 6  # no path comes to the root
@@ -155,7 +152,7 @@ def test_cycle_terminates() -> None:
 
 
 def test_repeated_link_type_in_a_step_is_detected() -> None:
-    plan, journal = history("star:4", "allgather", "mbst")
+    plan, journal = history("star:4 allgather mbst")
     assert measured(plan, journal, "same_type_per_step") == 1
     late = journal.filter(pl.col("step") == 2).with_columns(pl.lit(1, dtype=journal.schema["step"]).alias("step"))
     assert measured(plan, pl.concat([journal, late]), "same_type_per_step") == 2
@@ -165,7 +162,7 @@ def test_repeated_link_type_in_a_step_is_detected() -> None:
     "name", ["off_displacement", "off_period", "outside_own_substar", "largest_subtree", "smallest_subtree"]
 )
 def test_leaf_behind_another_port_is_detected(name: str) -> None:
-    plan, journal = history("star:4", "scatter", "replicated-balanced-tree", messages=3)
+    plan, journal = history("star:4 scatter replicated-balanced-tree messages=3")
     before = measured(plan, journal, name)
     first = journal.filter(pl.col("sender") == 0, pl.col("port") == 0, pl.col("tree") == 0)
     target = next(rank for rank in first["target"] if plan.topology.label(rank)[0] != "1")
@@ -180,14 +177,14 @@ def test_leaf_behind_another_port_is_detected(name: str) -> None:
 
 
 def test_forwarding_home_node_is_detected() -> None:
-    plan, journal = history("star:4", "scatter", "near-balanced-tree")
+    plan, journal = history("star:4 scatter near-balanced-tree")
     assert measured(plan, journal, "inner_home_nodes") == 0
     home = next(rank for rank in plan.topology.ranks() if rank and plan.topology.label(rank)[0] == "1")
     assert measured(plan, changed(journal, len(journal) - 1, sender=home), "inner_home_nodes") == 1
 
 
 def test_arc_without_its_rotation_is_detected() -> None:
-    plan, journal = history("star:4", "scatter", "replicated-balanced-tree", messages=3)
+    plan, journal = history("star:4 scatter replicated-balanced-tree messages=3")
     assert measured(plan, journal, "unrotated_arcs") == 0
     last = journal.filter(pl.col("receiver") == pl.col("target"), pl.col("sender") != 0).row(0, named=True)
     kept = journal.filter(~((pl.col("sender") == last["sender"]) & (pl.col("receiver") == last["receiver"])))
@@ -240,8 +237,8 @@ def test_theorems_1_and_2(port_model: str, theorem: str, size: int, monkeypatch:
 
 
 def test_a_run_with_faults_measures_no_structure() -> None:
-    scenario = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3}
-    assert "trees_per_arc" in run_scenario(None, **scenario).summary
-    broken = run_scenario(None, **scenario, fault=["crash:2134@1"])
+    case = Case("star:4 broadcast edt redundancy=3")
+    assert "trees_per_arc" in case.summary
+    broken = case.but("crash:2134@1").run
     assert "trees_per_arc" not in broken.summary
     assert not failures(broken)

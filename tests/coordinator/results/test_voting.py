@@ -7,14 +7,14 @@ import polars as pl
 from coordinator.history.journal import sorted_records, table
 from coordinator.results.metrics import measure
 from tests.helpers.scenarios import Case
-from tests.helpers.support import failures, played, run_scenario
+from tests.helpers.support import failures, played
 
-STAR: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "source": "1234"}
+EDT = Case("star:4 broadcast edt redundancy=3 source=1234")
 
 
 def test_three_copies_tolerate_one_byzantine_node() -> None:
     """Whichever it is: the engine goes through all of them in theory/test_votes.py."""
-    result = run_scenario(None, **STAR, redundancy=3, messages=2, fault=["byzantine:2134"])
+    result = EDT.but("byzantine:2134", messages=2).run
     assert result.verdict == "holds", failures(result)
     summary = result.summary
     assert summary["intact_deliveries"] == summary["elected_right"] == summary["expected_deliveries"] == 2 * 22
@@ -24,8 +24,7 @@ def test_three_copies_tolerate_one_byzantine_node() -> None:
 
 
 def test_three_copies_do_not_tolerate_two_byzantine_nodes(tmp_path: Path) -> None:
-    faults = [f"byzantine:{label}" for label in ("2134", "4312")]
-    result = run_scenario(tmp_path / "run", **STAR, redundancy=3, fault=faults)
+    result = EDT.but("byzantine:2134", "byzantine:4312").stored(tmp_path / "run")
     assert result.verdict == "holds", failures(result)
     assert 0 < result.summary["intact_deliveries"] < result.summary["expected_deliveries"]  # type: ignore[operator]
     assert result.summary["elected_wrong"]
@@ -37,24 +36,23 @@ def test_three_copies_do_not_tolerate_two_byzantine_nodes(tmp_path: Path) -> Non
 
 
 def test_majority_with_a_byzantine_node_and_a_crash() -> None:
-    both = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134", "crash:3214@1"])
+    both = EDT.but("byzantine:2134", "crash:3214@1").run
     assert both.summary["elected_none"] == 21
     assert (both.verdict, both.summary["intact_deliveries"]) == ("holds", 0)
     # Theory needs faults that last from the first step on; of others the schedule tells the outcome.
-    later = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134@3", "crash:3214@1"])
+    later = EDT.but("byzantine:2134@3", "crash:3214@1").run
     assert later.verdict == "holds"
     assert [claim.claim.name for claim in later.judgements if claim.claim.derived] == ["intact_deliveries", "segments"]
     # Packets that are late are not followed.
-    late = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134@3", "delay:1234>3214:2@1"])
+    late = EDT.but("byzantine:2134@3", "delay:1234>3214:2@1").run
     assert late.verdict == "undecided"
     assert late.summary["undecided_because"] == "no claim about delivery applies under these faults"
-    one = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134@9", "crash:3214@1"])
+    one = EDT.but("byzantine:2134@9", "crash:3214@1").run
     assert one.summary["delivery_ratio"] == 1.0
 
 
 def test_audit_knows_which_copies_a_silent_node_withholds() -> None:
-    values = {**STAR, "driver": "memory", "redundancy": 3, "messages": 8, "fault": ["silent-segments:2134:0.5"]}
-    plan = Case(values).plan
+    plan = EDT.but("silent-segments:2134:0.5", messages=8).plan
     journal = table(sorted_records([played(plan)[0]]))
     assert measure(plan, journal.lazy()).metrics["illegal_hops"] == 0
     silent = pl.col("sender") == plan.topology.rank("2134")
