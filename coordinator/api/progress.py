@@ -1,33 +1,24 @@
 """Progress of long calls: in a notebook, on a terminal, or as lines in a pipe."""
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from coordinator.api.console import PlainConsole, say_wrapped
-from emunode.terminal import say
+from emunode.annexes import load
 
 if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
     from coordinator.networks.base import Progress
 
-STYLED_BY = ("FORCE_COLOR", "TTY_COMPATIBLE")
-"""Variables of users who ask for styles outside of a terminal."""
 NOTEBOOK_SECONDS = 0.2
 """Shortest time between two updates in a notebook."""
-SPARSE_SECONDS = 2.0
-"""Shortest time between two progress lines if standard error is not a terminal."""
+ON_STDERR: Final = "coordinator.api.console:on_stderr"
+"""The display on standard error; its module imports rich."""
 
 ProgressOption: TypeAlias = "bool | Progress | None"
 """True: show progress, False: show none, None: show it in a notebook only. A function is called with a phase, the amount
 done, and the total (0: unknown)."""
-
-
-def may_have_styles(stream: TextIO) -> bool:
-    """Report whether rich may show styles on a stream; elsewhere it is not imported, as that takes time."""
-    return stream.isatty() or any(map(os.environ.get, STYLED_BY))
 
 
 @contextlib.contextmanager
@@ -40,7 +31,7 @@ def progress_display(option: ProgressOption, title: str) -> "Iterator[Progress]"
         with _in_notebook(title) as progress:
             yield progress
     elif option:
-        with on_stderr(title) as progress:
+        with load(ON_STDERR)(title) as progress:
             yield progress
     else:
         yield lambda _phase, _done, _total: None
@@ -65,7 +56,7 @@ def _in_notebook(title: str) -> "Iterator[Progress]":
         if time.monotonic() - last < NOTEBOOK_SECONDS:
             return
         last = time.monotonic()
-        shown = {"text/plain": _line(title, phase, done, total)}
+        shown = {"text/plain": progress_line(title, phase, done, total)}
         if handle is None:
             handle = display(shown, raw=True, display_id=True)
         else:
@@ -78,40 +69,7 @@ def _in_notebook(title: str) -> "Iterator[Progress]":
             handle.update({"text/plain": ""}, raw=True)
 
 
-@contextlib.contextmanager
-def on_stderr(title: str, kept: str = "") -> "Iterator[Progress]":
-    """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most.
-
-    An interrupt is followed by what is `kept` of the work.
-    """
-    try:
-        with _changing_line(title) as progress:
-            yield progress
-    except KeyboardInterrupt:
-        if kept:
-            say_wrapped(f"{title}: interrupted; {kept}", err=True)
-        raise
-
-
-@contextlib.contextmanager
-def _changing_line(title: str) -> "Iterator[Progress]":
-    if may_have_styles(sys.stderr):
-        errors = PlainConsole(stderr=True)
-        if errors.is_terminal:
-            with errors.status(title) as status:
-                yield lambda phase, done, total: status.update(_line(title, phase, done, total))
-            return
-    last = time.monotonic()
-
-    def sparse(phase: str, done: int, total: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > SPARSE_SECONDS:
-            last = time.monotonic()
-            say(_line(title, phase, done, total), err=True, flush=True)
-
-    yield sparse
-
-
-def _line(title: str, phase: str, done: int, total: int) -> str:
+def progress_line(title: str, phase: str, done: int, total: int) -> str:
+    """Return the progress of a call as one line."""
     amount = f" {done:,} of {total:,}" if total else f" {done:,}" if done else ""
     return f"{title}: {phase}{amount}"

@@ -14,14 +14,13 @@ def run_row(name: str, scenario: Mapping[str, Any], summary: Mapping[str, Any]) 
 
     Of a key in both, the value of the summary is taken: `segments` is the number of segments that were sent.
     """
-    fields = {key: _in_seconds(value) if is_duration(key) else value for key, value in scenario.items()}
+    fields = {
+        key: parse_duration(value) if is_duration(key) and isinstance(value, str) else value
+        for key, value in scenario.items()
+    }
     row: dict[str, Scalar] = {"name": name}
     row |= {key: value for key, value in {**fields, **summary}.items() if isinstance(value, Scalar)}
     row["faults"] = ", ".join(scenario.get("fault") or summary.get("faults") or ())
     claims = summary.get("claims") or ()
     row["violated"] = ", ".join(dict.fromkeys(claim["name"] for claim in claims if claim["verdict"] == "violated"))
     return row
-
-
-def _in_seconds(value: object) -> object:
-    return parse_duration(value) if isinstance(value, str) else value

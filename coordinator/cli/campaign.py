@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 from rich.markup import escape
 
 from coordinator.api.campaigns import Campaign, run_stored
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr
 from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.fault_coverage import FaultCoverage, coverage_of
 from coordinator.campaigns.grid import Grid

@@ -10,8 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from coordinator.api.console import say_wrapped
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr, say_wrapped
 from coordinator.cli.output import RunOutput
 from coordinator.cli.result import show_result
 from coordinator.cli.run_view import run_view

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from coordinator.api.console import say_wrapped
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr, say_wrapped
 from coordinator.campaigns.sweep import METRICS, Sweep
 from coordinator.campaigns.sweep import sweep as run_sweep
 from coordinator.cli import render

@@ -16,7 +16,7 @@ from coordinator.annexes.grading.grade import Grade, GradedPart, GradeOptions
 from coordinator.annexes.grading.grade import grade as grade_file
 from coordinator.annexes.grading.gradescope import results
 from coordinator.annexes.grading.marks import MarkVerdict
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr
 from coordinator.cli import render
 from coordinator.cli.output import OUTPUT, JsonFlag, PluginFlag, as_command
 from coordinator.history.stored.writing import replace_file

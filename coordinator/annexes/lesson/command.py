@@ -2,7 +2,7 @@
 
 from coordinator.annexes.exports.command import RunExport
 from coordinator.annexes.lesson.page import write_lesson
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr
 from coordinator.api.runs import Run
 from coordinator.campaigns.session import phase_of
 from coordinator.cli.output import as_command

@@ -28,7 +28,7 @@ from coordinator.annexes.mpi.traffic_command import (
     show_traffic,
 )
 from coordinator.annexes.mpi.verdicts import OWN_CHOICE, CallVerdict, Ruled, count_verdicts
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr
 from coordinator.cli import render
 from coordinator.cli.given import seconds_from
 from coordinator.cli.output import PluginCommand, as_command

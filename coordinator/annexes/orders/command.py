@@ -8,7 +8,7 @@ from coordinator.annexes.orders.every_order import run_every_order
 from coordinator.annexes.orders.result import EveryOrder
 from coordinator.annexes.orders.shared_state import NOT_WATCHED
 from coordinator.annexes.orders.stored import read_order, write_order
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr
 from coordinator.cli import render
 from coordinator.cli.given import texts_of
 from coordinator.scenario.command import run_command

@@ -15,7 +15,7 @@ from coordinator.annexes.papers.costs import RunEstimate, cost_of, duration
 from coordinator.annexes.papers.registry import REPRODUCTIONS, find_reproduction
 from coordinator.annexes.papers.run_store import FOLDER
 from coordinator.annexes.papers.tables import verdict_of
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr
 from coordinator.cli.output import OUTPUT, PluginCommand, as_command
 from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.results.claims import EXIT_STATUS

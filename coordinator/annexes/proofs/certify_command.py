@@ -10,8 +10,7 @@ from cyclopts import Parameter
 from coordinator.annexes import annex_function
 from coordinator.annexes.proofs.api import certify_scenario
 from coordinator.annexes.proofs.certificate import Certificate, Level, record
-from coordinator.api.console import say_wrapped
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr, say_wrapped
 from coordinator.campaigns.engines import Engine
 from coordinator.cli import render
 from coordinator.cli.given import values_from

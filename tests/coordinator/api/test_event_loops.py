@@ -198,7 +198,7 @@ def test_ctrl_c_in_a_trio_program() -> None:
 
 
 def test_scripts_are_silent_unless_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.api.progress.SPARSE_SECONDS", -1)
+    monkeypatch.setattr("coordinator.api.console.SPARSE_SECONDS", -1)
     run_once()
     assert capsys.readouterr() == ("", "")
     run_once(progress=True)

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from coordinator.api.progress import on_stderr
+from coordinator.api.console import on_stderr
 from coordinator.campaigns import batch_trials, engines
 from coordinator.campaigns.batch_trials import CampaignSession
 from coordinator.campaigns.counts import BlockRecord, DrawBlock, total

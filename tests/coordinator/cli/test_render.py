@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.markup import escape
 
-from coordinator.api.progress import STYLED_BY
+from coordinator.api.console import STYLED_BY
 from coordinator.cli import render
 
 TEXTS = st.text(st.sampled_from("ab 1[]/@#="), min_size=1, max_size=300).filter(lambda text: text.strip() == text)
