@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from coordinator.history.journal import RECORD, table
+from coordinator.history.journal import sorted_records, table
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import History, conclude
@@ -23,9 +23,10 @@ Records = np.ndarray[Any, np.dtype[Any]]
 
 def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
     """The journal rows of a run in memory, sorted."""
-    rows = b"".join(play(MemoryEngine(algorithm or plan.algorithm), plan.faults))
-    records = np.frombuffer(rows, dtype=RECORD)
-    return np.sort(records, order=["step", "sender", "port", "origin", "target", "tree", "segment"])
+    engine = MemoryEngine(algorithm or plan.algorithm)
+    records = sorted_records(list(play(engine, plan.faults, limit=10_000)))
+    assert not engine.busy, "the run does not end"
+    return records
 
 
 def verdict_on(plan: Plan, records: Records) -> Verdict:
@@ -45,7 +46,8 @@ Mutation = Callable[[Plan, Records, int], Records | None]
 """Changes one row of a history; None if the change does not apply to the row."""
 
 
-def _with(records: Records, place: int, **values: int) -> Records:
+def with_values(records: Records, place: int, **values: int) -> Records:
+    """The same history, but for values of one row."""
     changed = records.copy()
     for name, value in values.items():
         changed[name][place] = value
@@ -79,26 +81,26 @@ def added(plan: Plan, records: Records, place: int) -> Records | None:
     if receiver == row["target"]:
         return None
     outcome = HopOutcome.DUPLICATE if row["target"] < 0 else HopOutcome.RELAY
-    new = _with(records, place, step=step, sender=sender, port=port, receiver=receiver, outcome=outcome)
+    new = with_values(records, place, step=step, sender=sender, port=port, receiver=receiver, outcome=outcome)
     return np.concatenate([records, new[place : place + 1]])
 
 
 def later(_plan: Plan, records: Records, place: int) -> Records:
     """Delay the hop by one step."""
-    return _with(records, place, step=int(records[place]["step"]) + 1)
+    return with_values(records, place, step=int(records[place]["step"]) + 1)
 
 
 def earlier(_plan: Plan, records: Records, place: int) -> Records | None:
     """Move the hop one step earlier."""
     step = int(records[place]["step"])
-    return _with(records, place, step=step - 1) if step > 1 else None
+    return with_values(records, place, step=step - 1) if step > 1 else None
 
 
 def redirected(plan: Plan, records: Records, place: int) -> Records | None:
     """Send the hop to another neighbour."""
     row = records[place]
     link = _other_link(plan, int(row["sender"]), int(row["port"]), int(row["receiver"]))
-    return None if link is None else _with(records, place, port=link[0], receiver=link[1])
+    return None if link is None else with_values(records, place, port=link[0], receiver=link[1])
 
 
 def from_another(plan: Plan, records: Records, place: int) -> Records | None:
@@ -107,26 +109,26 @@ def from_another(plan: Plan, records: Records, place: int) -> Records | None:
     link = _other_link(plan, receiver, int(row["port"]), int(row["sender"]))
     if link is None:
         return None
-    return _with(records, place, sender=link[1], port=plan.topology.end(receiver, link[0])[1])
+    return with_values(records, place, sender=link[1], port=plan.topology.end(receiver, link[0])[1])
 
 
 def off_the_links(_plan: Plan, records: Records, place: int) -> Records:
     """Send the hop where no link leads."""
-    return _with(records, place, receiver=int(records[place]["sender"]))
+    return with_values(records, place, receiver=int(records[place]["sender"]))
 
 
 def _plus_one(name: str) -> Mutation:
-    return lambda _plan, records, place: _with(records, place, **{name: int(records[place][name]) + 1})
+    return lambda _plan, records, place: with_values(records, place, **{name: int(records[place][name]) + 1})
 
 
 def _retargeted(_plan: Plan, records: Records, place: int) -> Records:
     row = records[place]
-    return _with(records, place, target=int(row["target"]) + 1 if row["target"] >= 0 else int(row["receiver"]))
+    return with_values(records, place, target=int(row["target"]) + 1 if row["target"] >= 0 else int(row["receiver"]))
 
 
 def _came_to(outcome: HopOutcome) -> Mutation:
     return lambda _plan, records, place: (
-        None if records[place]["outcome"] == outcome else _with(records, place, outcome=outcome)
+        None if records[place]["outcome"] == outcome else with_values(records, place, outcome=outcome)
     )
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from coordinator.execution.run import run
 from coordinator.execution.sinks import MemorySink
-from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict, claims_of
 from coordinator.results.conclude import judge_run
 from emunode.annexes.agreement.layer import REOPENS, AgreementLayer, Decision, News
@@ -16,9 +15,8 @@ from emunode.annexes.agreement.survivors import RunEnd
 from emunode.model import AGAIN_TREE, CONTROL_TREE, HopOutcome, Step
 from emunode.protocols.base import ControlKind
 from tests.helpers.feature_support import AGREE, CUBE, SHRINK
-from tests.helpers.mutation_support import verdict_on
+from tests.helpers.mutation_support import history_of, verdict_on, with_values
 from tests.helpers.scenarios import Case
-from tests.helpers.support import played
 
 # --- runs -------------------------------------------------------------------------------------------------------------
 
@@ -148,9 +146,7 @@ def changes(records: np.ndarray[Any, np.dtype[Any]]) -> Iterator[tuple[str, np.n
         (repeated[0], "outcome", HopOutcome.DUPLICATE),
         (repeated[-1], "sender", 1),
     ):
-        changed = records.copy()
-        changed[field][at] = value
-        yield f"{field} of row {at}", changed
+        yield f"{field} of row {at}", with_values(records, int(at), **{field: value})
     for at in (*reports[:2], ends[-1], repeated[0]):
         yield f"without row {at}", np.delete(records, at)
     yield "nobody notices anything", records[records["tree"] < AGAIN_TREE]
@@ -162,7 +158,7 @@ def changes(records: np.ndarray[Any, np.dtype[Any]]) -> Iterator[tuple[str, np.n
 
 def test_changed_histories_do_not_hold() -> None:
     plan = Case(CUBE | SHRINK, fault=["crash:001@2"]).plan
-    records = sorted_records([played(plan)[0]])
+    records = history_of(plan)
     assert verdict_on(plan, records) is Verdict.HOLDS
     for what, changed in changes(records):
         assert verdict_on(plan, changed) is Verdict.VIOLATED, what

@@ -5,35 +5,28 @@ import polars as pl
 
 from coordinator.features.journals.rows import IS_ANSWER
 from coordinator.history.journal import sorted_records
-from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
-from emunode.engine.memory import MemoryEngine
 from emunode.model import CONTROL_TREE
-from emunode.play import play
 from tests.helpers.feature_support import RELIABLE
-from tests.helpers.mutation_support import MUTATIONS, verdict_on
+from tests.helpers.mutation_support import MUTATIONS, Records, history_of, verdict_on, with_values
 from tests.helpers.scenarios import Case
 
 # --- judging ---------------------------------------------------------------------------------------------------------
 
 
-def control_to_data(records: np.ndarray, place: int) -> np.ndarray:
-    changed = records.copy()
-    changed["tree"][place] -= CONTROL_TREE
-    return changed
-
-
 def test_changed_histories_do_not_hold() -> None:
     plan = Case(RELIABLE, messages=3, fault=["drop:000>001:1@1", "drop:011>001:1@1"]).plan
-    records = history_over_faults(plan)
+    records = history_of(plan)
     assert verdict_on(plan, records) is Verdict.HOLDS
     answers = np.flatnonzero(records["tree"] >= CONTROL_TREE)
     repeated = [at for at in np.flatnonzero(records["tree"] < CONTROL_TREE) if records["step"][at] > 1][:6]
     changed = {
-        "an acknowledgement before its data": earlier(records, int(answers[0]), 2),
+        "an acknowledgement before its data": later(records, int(answers[0]), -2),
         "an acknowledgement too many": np.append(records, later(records, int(answers[-1]), 1)[answers[-1]]),
-        "data in place of an acknowledgement": control_to_data(records, int(answers[1])),
-        **{f"attempt {at} too early": earlier(records, int(at), 1) for at in repeated},
+        "data in place of an acknowledgement": with_values(
+            records, int(answers[1]), tree=int(records["tree"][answers[1]]) - CONTROL_TREE
+        ),
+        **{f"attempt {at} too early": later(records, int(at), -1) for at in repeated},
         **{f"row {at} {name}": MUTATIONS[name](plan, records, int(at)) for at in repeated for name in ("dropped",)},
     }
     wrong = {
@@ -47,21 +40,9 @@ def test_changed_histories_do_not_hold() -> None:
     }
 
 
-def history_over_faults(plan: Plan) -> np.ndarray:
-    return sorted_records(list(play(MemoryEngine(plan.algorithm), plan.faults)))
-
-
-def later(records: np.ndarray, place: int, steps: int) -> np.ndarray:
-    changed = records.copy()
-    changed["step"][place] += steps
-    return changed
-
-
-def earlier(records: np.ndarray, place: int, steps: int) -> np.ndarray:
-    return later(records, place, -steps)
-
-
-# --- refused ---------------------------------------------------------------------------------------------------------
+def later(records: Records, place: int, steps: int) -> Records:
+    """The same history, but for the step of one row."""
+    return with_values(records, place, step=int(records["step"][place]) + steps)
 
 
 def test_an_acknowledgement_crosses_one_port_alone() -> None:

@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from coordinator.execution.sinks import MemoryRun
-from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict
 from coordinator.results.metrics import count_trial
 from emunode.model import CONTROL_TREE
 from tests.helpers.command_line import ROOT, Call, fields
 from tests.helpers.feature_support import REPAIR, TIMED, Values
+from tests.helpers.mutation_support import history_of
 from tests.helpers.scenarios import Case
-from tests.helpers.support import played, run_and_draw
+from tests.helpers.support import run_and_draw
 
 STAR: Values = fields("star:4 broadcast edt message_bytes=60")
 DENSE: Values = fields("ej:3+4 broadcast improved fault_knowledge=all")
@@ -262,7 +262,7 @@ def test_the_guide_compares_repair_with_redundancy(name: str, faults: int) -> No
     labels = [Case(values).plan.topology.label(rank) for rank in range(1, 24)]
     for crashed in combinations(labels, faults):
         plan = Case(values, fault=[f"crash:{label}@1" for label in crashed]).plan
-        counts.append(count_trial(plan, sorted_records([played(plan)[0]])))
+        counts.append(count_trial(plan, history_of(plan)))
     served = sum(not each.unserved for each in counts) / len(counts)
     # Sets in which no node is served have no last delivery.
     lasts = [len(each.latencies) - 1 for each in counts if each.latencies]
@@ -271,6 +271,4 @@ def test_the_guide_compares_repair_with_redundancy(name: str, faults: int) -> No
     segments = total / len(counts)
     share = "all" if served == 1 else f"{100 * served:.0f} %"
     assert cells[3 * faults - 1 : 3 * faults + 2] == [share, f"{last:.2f}", f"{segments:.1f}"]
-    assert cells[1] == str(
-        count_trial(Case(values).plan, sorted_records([played(Case(values).plan)[0]])).metrics["segments"]
-    )
+    assert cells[1] == str(count_trial(Case(values).plan, history_of(Case(values).plan)).metrics["segments"])

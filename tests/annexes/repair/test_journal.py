@@ -13,9 +13,8 @@ from coordinator.results.claims import Verdict
 from emunode.model import CONTROL_TREE, Repair
 from emunode.timed.cost_model import LinearCostModel
 from tests.helpers.feature_support import REPAIR, TIMED, Values
-from tests.helpers.mutation_support import Records, verdict_on
+from tests.helpers.mutation_support import Records, history_of, verdict_on, with_values
 from tests.helpers.scenarios import Case
-from tests.helpers.support import played
 
 # --- what is measured --------------------------------------------------------------------------------------------------
 
@@ -61,15 +60,13 @@ def test_a_run_without_repair_has_no_such_metrics() -> None:
 
 def test_changed_histories_do_not_hold() -> None:
     plan = Case(REPAIR, fault=["crash:001@1"]).plan
-    records = sorted_records([played(plan)[0]])
+    records = history_of(plan)
     assert verdict_on(plan, records) is Verdict.HOLDS
     control = records["tree"] >= CONTROL_TREE
     requests, repairs = np.flatnonzero(control), np.flatnonzero(~control & (records["step"] > 3))
 
     def with_step(place: Any, steps: int) -> Records:
-        changed = records.copy()
-        changed["step"][place] += steps
-        return changed
+        return with_values(records, place, step=records["step"][place] + steps)
 
     wrong = {
         **{f"request {place} early": with_step(place, -1) for place in requests[:2]},

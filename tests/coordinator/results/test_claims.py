@@ -12,7 +12,7 @@ from coordinator.results.claims import EXIT_STATUS, MODEL_CONFORMANCE, Judgement
 from coordinator.results.metrics import measure
 from emunode.algorithms.claims import Claim, Relation, Value
 from emunode.model import HopOutcome
-from tests.helpers.mutation_support import MUTATIONS, Records, history_of, verdict_on
+from tests.helpers.mutation_support import MUTATIONS, Records, history_of, verdict_on, with_values
 from tests.helpers.scenarios import Case
 
 NEW = (HopOutcome.FIRST, HopOutcome.RELAY)
@@ -53,9 +53,7 @@ def history(name: str) -> tuple[Plan, Records]:
 
 def much_later(_plan: Plan, records: Records, place: int) -> Records:
     """Delay the hop by a thousand steps."""
-    changed = records.copy()
-    changed["step"][place] += 1000
-    return changed
+    return with_values(records, place, step=int(records["step"][place]) + 1000)
 
 
 CHANGES = {"much later": much_later, **MUTATIONS}

@@ -20,6 +20,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
 from emunode.model import PortPacket, ScheduledSend
 from emunode.registry import register
+from tests.helpers.mutation_support import history_of
 from tests.helpers.scenarios import Case
 from tests.helpers.support import played
 
@@ -68,7 +69,7 @@ def late_by(seconds: float, **values: object) -> Conclusion:
     timetable = timetable_of(plan)
     times = np.frombuffer(timetable.times(), dtype=TIME_RECORD).copy()
     times["achieved"][len(times) // 2] += round(seconds * 1e9)
-    records = sorted_records([played(plan)[0]])
+    records = history_of(plan)
     return conclude(plan, History(table(records).lazy(), len(records), None, (), timetable, [times.tobytes()]))
 
 
@@ -196,7 +197,7 @@ def test_rows_that_a_dead_host_took_along_make_no_hop_impossible(lost: set[int])
     """Under the timed clock hosts hand over their rows at the end: what others sent to dead ranks is not known then."""
     plan = TIMED.plan
     timetable = timetable_of(plan)
-    whole = table(sorted_records([played(plan)[0]]))
+    whole = table(history_of(plan))
     left = whole.filter(~pl.col("receiver").is_in(sorted(lost)))
     assert any(rank in lost for rank in left["sender"])
 

@@ -6,7 +6,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from coordinator.history.journal import sorted_records
 from coordinator.results.deliveries import (
     Arrivals,
     Deliveries,
@@ -17,7 +16,6 @@ from coordinator.results.deliveries import (
 from emunode.model import ALL_RANKS
 from tests.helpers.mutation_support import history_of, verdict_on
 from tests.helpers.scenarios import Case
-from tests.helpers.support import played
 
 Piece = tuple[int, int, int]
 """Receiver, origin and segment."""
@@ -86,7 +84,7 @@ def test_the_count_equals_a_count_one_by_one(line: str) -> None:
             for message, pieces in messages_of(pieces_of(free)).items()
             if message[0] != crashed and message[1] not in silent
         }
-        records = sorted_records([played(plan)[0]])
+        records = history_of(plan)
         arrivals, _ = record_arrivals(plan, records)
         arrived = pieces_in(arrivals)
         assert len(set(arrived)) == len(arrived)
@@ -120,7 +118,7 @@ def test_the_count_equals_a_count_one_by_one(line: str) -> None:
 
 def test_pieces_of_no_message_are_not_counted() -> None:
     plan = Case("star:3 broadcast greedy-tree").plan
-    arrivals, _ = record_arrivals(plan, sorted_records([played(plan)[0]]))
+    arrivals, _ = record_arrivals(plan, history_of(plan))
     beyond = arrivals._replace(segment=arrivals.segment + plan.algorithm.segments_per_message)
     assert count_deliveries(plan, arrivals).metrics["deliveries"] == 5
     assert count_deliveries(plan, beyond).metrics["deliveries"] == 0

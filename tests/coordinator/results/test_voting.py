@@ -4,10 +4,11 @@ from pathlib import Path
 
 import polars as pl
 
-from coordinator.history.journal import sorted_records, table
+from coordinator.history.journal import table
 from coordinator.results.metrics import measure
+from tests.helpers.mutation_support import history_of
 from tests.helpers.scenarios import Case
-from tests.helpers.support import failures, played
+from tests.helpers.support import failures
 
 EDT = Case("star:4 broadcast edt redundancy=3 source=1234")
 
@@ -53,7 +54,7 @@ def test_majority_with_a_byzantine_node_and_a_crash() -> None:
 
 def test_audit_knows_which_copies_a_silent_node_withholds() -> None:
     plan = EDT.but("silent-segments:2134:0.5", messages=8).plan
-    journal = table(sorted_records([played(plan)[0]]))
+    journal = table(history_of(plan))
     assert measure(plan, journal.lazy()).metrics["illegal_hops"] == 0
     silent = pl.col("sender") == plan.topology.rank("2134")
     lost = pl.col("outcome").cast(pl.String) == "lost"

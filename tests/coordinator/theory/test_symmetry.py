@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 import pytest
 
-from coordinator.history.journal import Records, sorted_records
+from coordinator.history.journal import Records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.metrics import count_trial
 from coordinator.theory.symmetry import (
@@ -20,8 +20,8 @@ from coordinator.theory.symmetry import (
 )
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.topologies.registry import parse_topology
+from tests.helpers.mutation_support import history_of
 from tests.helpers.scenarios import Case
-from tests.helpers.support import played
 
 KNOWN = [
     ("star:4", "edt", 3, 3),  # rotations of the symbols 2..n
@@ -138,4 +138,4 @@ def test_fault_and_its_image_have_the_same_effect() -> None:
 
 def history(plan: Plan, specs: tuple[str, ...]) -> Records:
     """The sorted journal of a run under faults."""
-    return sorted_records([played(make_plan(plan.scenario.model_copy(update={"fault": specs})))[0]])
+    return history_of(make_plan(plan.scenario.model_copy(update={"fault": specs})))

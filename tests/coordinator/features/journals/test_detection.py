@@ -4,13 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coordinator.history.journal import sorted_records
 from coordinator.results.claims import Verdict
 from emunode.model import HopOutcome
 from tests.helpers.feature_support import CUBE, MANY
-from tests.helpers.mutation_support import verdict_on
+from tests.helpers.mutation_support import history_of, verdict_on, with_values
 from tests.helpers.scenarios import Case
-from tests.helpers.support import played
 
 
 @pytest.mark.parametrize("after", [1, 2, 4])
@@ -56,7 +54,7 @@ def test_doubling_ends_false_suspicions_under_loss() -> None:
 
 def test_changed_histories_do_not_hold() -> None:
     plan = Case(MANY, fault=["crash:001@3", "crash:110@1"], fault_knowledge="detect:2").plan
-    records = sorted_records([played(plan)[0]])
+    records = history_of(plan)
     assert verdict_on(plan, records) is Verdict.HOLDS
     withheld = np.flatnonzero(records["outcome"] == HopOutcome.WITHHELD)
     lost = np.flatnonzero(records["outcome"] == HopOutcome.LOST)
@@ -66,9 +64,7 @@ def test_changed_histories_do_not_hold() -> None:
         (int(lost[0]), HopOutcome.WITHHELD),
         (int(arrived[0]), HopOutcome.WITHHELD),
     ):
-        changed = records.copy()
-        changed["outcome"][at] = outcome
-        assert verdict_on(plan, changed) is Verdict.VIOLATED, (at, outcome)
+        assert verdict_on(plan, with_values(records, at, outcome=outcome)) is Verdict.VIOLATED, (at, outcome)
 
 
 def test_withheld_packets_are_not_traffic() -> None:
