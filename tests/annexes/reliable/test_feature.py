@@ -9,9 +9,6 @@ import pytest
 from coordinator.execution.sinks import MemoryRun
 from coordinator.features.journals.rows import IS_DATA
 from coordinator.results.claims import Verdict
-from coordinator.results.metrics import count_trial
-from emunode.errors import ScenarioError
-from tests.contract.losses import history_over
 from tests.helpers.command_line import fields
 from tests.helpers.feature_support import RELIABLE, Values
 from tests.helpers.scenarios import Case
@@ -157,24 +154,6 @@ def test_loss_falls_with_the_power_of_the_attempts() -> None:
     assert (claim.predicted, claim.derived, result.verdict) == (messages - lost, True, Verdict.HOLDS)
 
 
-@pytest.mark.parametrize(
-    ("topology", "algorithm", "seeds"), [("star:5", "edt", 3), ("hypercube:7", "sbt", 3), ("ej:3+4^2", "improved", 1)]
-)
-def test_everything_is_delivered_over_links_that_lose_a_fifth(topology: str, algorithm: str, seeds: int) -> None:
-    """100 seeds each: `python -m tests.coordinator.features.test_reliable`."""
-    assert deliveries_despite_loss(topology, algorithm, range(seeds)) == [1.0] * seeds
-
-
-def deliveries_despite_loss(topology: str, algorithm: str, seeds: range) -> list[float]:
-    """Return the delivery ratios of a broadcast over links that lose 20 %."""
-    ratios = []
-    for seed in seeds:
-        plan = Case(f"{topology} broadcast {algorithm} reliable=true seed={seed}").plan
-        counts = count_trial(plan, history_over(plan.algorithm, plan, 0.2))
-        ratios.append(float(counts.metrics["delivery_ratio"]))  # type: ignore[arg-type]
-    return ratios
-
-
 # --- judging ---------------------------------------------------------------------------------------------------------
 
 
@@ -211,25 +190,3 @@ def test_no_run_is_judged_wrong(line: str, delivered: int | None) -> None:
     assert result.verdict is not Verdict.VIOLATED, [each.record() for each in result.judgements]
     assert result.summary["illegal_hops"] == 0
     assert delivered is None or result.summary["intact_deliveries"] == delivered
-
-
-# --- refused ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("hypercube:3 allgather brg-ring", "brg-ring counts on the step of an arrival"),
-        ("star:4 allgather edt-dfs-ack", "edt-dfs-ack sends acknowledgements of its own"),
-    ],
-)
-def test_some_algorithms_need_links_as_they_are(line: str, reason: str) -> None:
-    with pytest.raises(ScenarioError, match=reason) as error:
-        _ = Case(line, reliable=True).plan
-    assert error.value.field == "reliable"
-
-
-if __name__ == "__main__":
-    for network, name in (("star:5", "edt"), ("hypercube:7", "sbt"), ("ej:3+4^2", "improved")):
-        found = deliveries_despite_loss(network, name, range(100))
-        print(network, name, f"{found.count(1.0)} of {len(found)} runs delivered everything")

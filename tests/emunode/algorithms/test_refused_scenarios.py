@@ -19,5 +19,6 @@ def test_invalid_scenario_is_refused(row: dict[str, str]) -> None:
         raise error  # which skips the row
     assert re.search(row["message"], str(error))
     assert error.field == row["field"]
-    if row["field"] in scenario:
+    # A message that begins with the field says that the algorithm has no use for any value of it.
+    if row["field"] in scenario and not row["message"].startswith(f"{row['field']}: "):
         assert str(error.value) == scenario[row["field"]]

@@ -12,8 +12,7 @@ from emunode.algorithms.any_network.unicast import DisjointUnicast, MinimalUnica
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.conformance import check_claims, execute, measure
 from emunode.algorithms.registry import make_algorithm
-from emunode.errors import ScenarioError
-from emunode.model import Collective, CollectiveSpec, PortModel
+from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from tests.helpers.any_network_support import connected_graphs, golden_network, network_of_graph
@@ -113,13 +112,6 @@ def test_striping_deals_every_segment_once() -> None:
     assert all(number + (2, 4, 4)[path] <= 6 for number, path in found.slots)
 
 
-def test_redundancy_above_the_number_of_paths_names_the_maximum() -> None:
-    with pytest.raises(ScenarioError, match=r"redundancy.*4.*at most 3 node-disjoint paths join 1234 and .*: 1\.\.3"):
-        unicast(parse_topology("star:4"), "disjoint-paths", redundancy=4)
-    with pytest.raises(ScenarioError, match="minimal carries permutations"):
-        unicast(parse_topology("star:4"), "disjoint-paths", permutation=tuple(range(23, -1, -1)))
-
-
 # One shortest path.
 
 
@@ -166,8 +158,3 @@ def test_queues_are_served_in_order_of_arrival() -> None:
     metrics = measure(result, execute(result))
     check_claims(result, metrics)
     assert metrics["intact_deliveries"] == 10
-
-
-def test_permutations_are_all_port() -> None:
-    with pytest.raises(ScenarioError, match="one-port"):
-        unicast(parse_topology("star:3"), "minimal", permutation=(1, 0, 3, 2, 5, 4), port_model=PortModel.ONE_PORT)

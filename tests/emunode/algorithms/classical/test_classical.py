@@ -161,12 +161,6 @@ def test_ring_follows_links_of_the_network(name: str) -> None:
     assert all(peer in topology.neighbours(rank) for rank, peer in zip(ranks, [*ranks[1:], ranks[0]], strict=True))
 
 
-def test_network_without_hamiltonian_cycle_has_no_ring() -> None:
-    topology = parse_topology("petersen:5,2")
-    with pytest.raises(ScenarioError, match="ring needs a link between"):
-        make_algorithm(topology, CollectiveSpec(topology.name, Collective.ALLGATHER, "ring", 0, PortModel.ONE_PORT))
-
-
 def virtual_seconds(**values: Any) -> float:  # every field of a scenario has its own type
     found = run_scenario(**values).summary["virtual_seconds"]
     assert isinstance(found, float)
@@ -185,8 +179,3 @@ def test_automatic_blocks_take_the_least_time(collective: str, messages: int) ->
         for segments in ("auto", 1, 2, 3, 4, 5, 6, 8)
     }  # fmt: skip
     assert seconds["auto"] == min(seconds.values())
-
-
-def test_doubling_needs_a_power_of_two() -> None:
-    with pytest.raises(ScenarioError, match="recursive-doubling needs a power of two as the number of nodes, not 12"):
-        on_complete(12, "allgather", "recursive-doubling")
