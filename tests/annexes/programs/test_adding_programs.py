@@ -15,7 +15,7 @@ from coordinator.annexes.proofs.archive import archive_of, files_of, zipped
 from coordinator.execution.verify import verify
 from coordinator.scenario.programs import allow_program
 from emunode.annexes.numbers.float_types import sum_in_order
-from emunode.errors import RuleError, ScenarioError
+from emunode.errors import RuleError
 from emunode.programs import ALLOWED
 from tests.annexes.numbers.support import ELEMENTS, TREES, chain, results_of
 from tests.annexes.programs.support import golden_answers
@@ -198,13 +198,3 @@ def test_a_node_that_states_no_result_is_missing(tmp_path: Path) -> None:
     case = played("complete:3 allreduce program values=probe", f"{PYTHON} {tmp_path / 'silent.py'}")
     assert case.summary["missing_elements"] == 9
     assert case.run.verdict == "violated"
-
-
-def test_options_that_programs_cannot_have_are_refused() -> None:
-    for more, words in (
-        ({"values": None}, "programs do not see bytes; for allreduce add --values float32, or probe"),
-        ({"fixed_order": True}, "program adds by itself; leave it out"),
-    ):
-        with pytest.raises(ScenarioError) as raised:
-            _ = played(SQUARE, DOUBLING, **more).plan
-        assert words in str(raised.value)
