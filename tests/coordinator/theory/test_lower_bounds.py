@@ -5,7 +5,6 @@ from heapq import heappop, heappush
 from itertools import combinations, product
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import networkx
 import pytest
@@ -20,7 +19,7 @@ from emunode.topologies.registry import parse_topology
 from tests.helpers.any_network_support import connected_graphs, golden_network, network_of_graph
 from tests.helpers.command_line import Call
 from tests.helpers.scenarios import Case
-from tests.helpers.support import golden_rows, run_scenario
+from tests.helpers.support import golden_rows
 
 ATLAS = list(connected_graphs(5))
 TINY = [graph for graph in ATLAS if len(graph) <= 4 and graph.number_of_edges() <= 4]
@@ -229,8 +228,7 @@ def test_no_unicast_in_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]"
 
 def test_every_metric_has_one_lower_bound() -> None:
     """An algorithm that states a bound of its own gets no second one."""
-    values = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"}
-    claims = fault_free_claims(Case(values).plan).kept
+    claims = fault_free_claims(Case("star:4 broadcast greedy-tree").plan).kept
     bounds = {claim.name: claim for claim in claims if claim.relation == ">="}
     assert len(bounds) == sum(claim.relation == ">=" for claim in claims)
     assert bounds["startups"].source.startswith("Tseng-Sheu 1997")
@@ -238,7 +236,7 @@ def test_every_metric_has_one_lower_bound() -> None:
 
 
 def test_a_run_has_the_ratio_to_its_bounds() -> None:
-    result = run_scenario(topology="mesh:4x4", collective="broadcast", algorithm="bfs-tree", messages=3)
+    result = Case("mesh:4x4 broadcast bfs-tree messages=3").run
     found = {each.claim.name: each for each in result.judgements if each.claim.relation == ">="}
     assert {name: each.claim.predicted for name, each in found.items()} == {
         # The far corner has two links, and is six links away: 6 - 1 + ceil(3 / 2).
@@ -250,10 +248,9 @@ def test_a_run_has_the_ratio_to_its_bounds() -> None:
 
 
 def test_faults_and_negative_controls_have_no_bounds() -> None:
-    crashed = {"topology": "star:4", "collective": "broadcast", "algorithm": "flood", "fault": ["crash:4321@1"]}
-    assert not [each for each in run_claims(Case(crashed).plan).kept if each.relation == ">="]
-    printed = {"topology": "ej:2+3^2", "collective": "allgather", "algorithm": "three-phase-printed"}
-    assert not run_bounds(Case(printed).plan)
+    crashed, printed = Case("star:4 broadcast flood", "crash:4321@1"), Case("ej:2+3^2 allgather three-phase-printed")
+    assert not [each for each in run_claims(crashed.plan).kept if each.relation == ">="]
+    assert not run_bounds(printed.plan)
 
 
 def test_bounds_of_a_large_network_need_no_search() -> None:
@@ -285,7 +282,7 @@ def test_the_busiest_cut_of_a_permutation_is_that_of_all_sets(name: str, half_du
 
 
 def test_a_permutation_is_bounded_by_the_cut_it_crosses() -> None:
-    result = run_scenario(topology="ring:12", collective="unicast", algorithm="minimal", permutation="reversal")
+    result = Case("ring:12 unicast minimal permutation=reversal").run
     claims = {each.claim.name: each.claim for each in result.judgements if "messages over the cut" in each.claim.source}
     assert result.verdict == "holds"
     assert {claim.relation for claim in claims.values()} == {">="}
@@ -295,31 +292,27 @@ def test_a_permutation_is_bounded_by_the_cut_it_crosses() -> None:
 # --- beside the bounds of an algorithm -------------------------------------------------------------------------------
 
 
-def steps_claim(**values: object) -> tuple[object, str]:
+def steps_claim(line: str) -> tuple[object, str]:
     """Return the one lower bound on the steps that a run without faults claims, and its source."""
-    plan = Case(values).plan
-    claim = sharpest(run_claims(plan).kept, "steps")
+    claim = sharpest(run_claims(Case(line).plan).kept, "steps")
     assert claim is not None
     return claim.predicted, claim.source
 
 
 @pytest.mark.parametrize(
-    ("topology", "collective", "algorithm", "all_port", "one_port"),
+    "job",
     [
-        ("complete:8", "broadcast", "binomial", 1, 3),
-        ("complete:8", "broadcast", "circulant", 1, 3),
-        ("complete:8", "allgather", "circulant", 1, 3),
-        ("complete:8", "alltoall", "bruck", 1, 3),
-        ("complete:8", "allreduce", "recursive-doubling", 1, 3),
+        "broadcast binomial",
+        "broadcast circulant",
+        "allgather circulant",
+        "alltoall bruck",
+        "allreduce recursive-doubling",
     ],
 )
-def test_bounds_of_one_port_are_claimed_for_one_port(
-    topology: str, collective: str, algorithm: str, all_port: int, one_port: int
-) -> None:
+def test_bounds_of_one_port_are_claimed_for_one_port(job: str) -> None:
     """In K_8 with all ports a broadcast takes one step (`bfs-tree`)."""
-    values = {"topology": topology, "collective": collective, "algorithm": algorithm}
-    assert steps_claim(**values, port_model="all-port")[0] == all_port
-    assert steps_claim(**values, port_model="one-port")[0] == one_port
+    assert steps_claim(f"complete:8 {job} port_model=all-port")[0] == 1
+    assert steps_claim(f"complete:8 {job} port_model=one-port")[0] == 3
 
 
 def test_the_largest_of_several_bounds_is_claimed(tmp_path: Path) -> None:
@@ -327,24 +320,20 @@ def test_the_largest_of_several_bounds_is_claimed(tmp_path: Path) -> None:
     graph = networkx.disjoint_union(networkx.complete_graph(5), networkx.complete_graph(5))
     graph.add_edge(0, 5)
     networkx.write_graphml(graph, tmp_path / "two.graphml")
-    values = {"topology": f"file:{tmp_path / 'two.graphml'}"}
-    alltoall = steps_claim(**values, collective="alltoall", algorithm="list-schedule")
+    network = f"file:{tmp_path / 'two.graphml'}"
+    alltoall = steps_claim(f"{network} alltoall list-schedule")
     assert alltoall[0] == 25
     assert "the cut" in alltoall[1]
-    allgather = steps_claim(**values, collective="allgather", algorithm="bfb")
-    assert allgather[0] == 5 + 1
-    assert steps_claim(
-        topology="hypercube:2", collective="broadcast", algorithm="bfs-tree", port_model="one-port", messages=4
-    )[0] == 4 - 1 + 2  # fmt: skip
+    assert steps_claim(f"{network} allgather bfb")[0] == 5 + 1
+    assert steps_claim("hypercube:2 broadcast bfs-tree port_model=one-port messages=4")[0] == 4 - 1 + 2
 
 
 def test_bounds_on_steps_name_the_cut_into_segments() -> None:
     """`nrsbt` cuts each of four messages into four segments, and needs 7 steps at least; `nesbt` takes 5 for the four."""
-    values = {"topology": "hypercube:4", "collective": "broadcast", "messages": 4}
-    bound, source = steps_claim(**values, algorithm="nrsbt")
+    bound, source = steps_claim("hypercube:4 broadcast nrsbt messages=4")
     assert bound == 7
     assert source.startswith("lower bound of every algorithm for packets of one segment and 4 segments of a message: ")
-    assert steps_claim(**values, algorithm="nesbt")[1].startswith("lower bound of every algorithm: ")
+    assert steps_claim("hypercube:4 broadcast nesbt messages=4")[1].startswith("lower bound of every algorithm: ")
 
 
 def test_bounds_count_all_copies() -> None:
@@ -358,7 +347,7 @@ def test_bounds_count_all_copies() -> None:
 
 def test_the_lower_end_of_a_range_is_no_bound() -> None:
     """Two messages over three trees: what a full round of trees takes concerns this algorithm only."""
-    result = run_scenario(topology="star:4", collective="alltoall", algorithm="edt", messages=2, driver="memory")
+    result = Case("star:4 alltoall edt messages=2").run
     lower = [judgement for judgement in result.judgements if judgement.claim.relation == ">="]
     own = [judgement for judgement in lower if not judgement.claim.proof]
     assert all(judgement.ratio is None for judgement in own)
@@ -402,12 +391,11 @@ def test_a_bound_says_for_which_packets_and_pieces_it_holds(tmp_path: Path) -> N
     graph = networkx.disjoint_union(networkx.complete_graph(4), networkx.complete_graph(4))
     graph.add_edges_from([(3, 8), (8, 9), (9, 4)])
     networkx.write_graphml(graph, tmp_path / "two.graphml")
-    values: dict[str, Any] = {"topology": f"file:{tmp_path / 'two.graphml'}", "collective": "allgather"}
-    packed = run_scenario(**values, algorithm="bfb-packed")
-    assert packed.summary["steps"] == 5
-    claims = [each.claim for each in run_scenario(**values, algorithm="bfb").judgements if each.claim.name == "steps"]
+    job = f"file:{tmp_path / 'two.graphml'} allgather"
+    assert Case(f"{job} bfb-packed").summary["steps"] == 5
+    claims = [each.claim for each in Case(f"{job} bfb").run.judgements if each.claim.name == "steps"]
     assert {claim.bound for claim in claims} - {None} == {5}
-    (sharp,) = [claim for claim in claims if claim.relation == ">=" and claim.predicted > 5]
+    (sharp,) = [claim for claim in claims if claim.relation == ">=" and claim.predicted > 5]  # type: ignore[operator]
     assert sharp.sentence.startswith("steps for packets of one segment: at least")
     assert all("for packets of one segment" in claim.source for claim in claims if claim.condition)
 

@@ -33,7 +33,7 @@ from emunode.net.wire import ROW
 from emunode.play import play
 from tests.contract.cases import ONCE
 from tests.helpers.scenarios import Case
-from tests.helpers.support import examples, failures, golden_rows, run_scenario
+from tests.helpers.support import examples, failures, golden_rows
 from tests.helpers.votes_by_engine import ballots_by_engine
 
 Results = Counter[str | None]
@@ -245,8 +245,7 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_exact_results_of_votes_are_claimed_and_hold(name: str) -> None:
     topology, collective, algorithm, redundancy, *faults = RUNS[name].split()
-    values = {"topology": topology, "collective": collective, "algorithm": algorithm, "redundancy": int(redundancy)}
-    result = run_scenario(None, **values, fault=faults, messages=2)
+    result = Case(f"{topology} {collective} {algorithm} x={redundancy} messages=2", *faults).run
     claimed = {judgement.claim.name for judgement in result.judgements}
     assert {"elected_right", "elected_wrong", "elected_none", "intact_deliveries"} <= claimed
     undecided = result.summary["undecided_because"] is not None
@@ -278,10 +277,10 @@ def test_more_than_half_of_the_votes_cast_elect_a_value(ballot: Ballot, elected:
 
 
 def test_silence_is_exact_like_a_crash() -> None:
-    base = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 2, "messages": 2}
+    case = Case("star:4 broadcast edt x=2 messages=2")
     for silent, crash in (("silent:2134", "crash:2134@1"), ("silent:2134@3", "crash:2134@3")):
         others = ["silent-ports:3214:0.5", "down:1234>4231@1"]
-        found = [run_scenario(None, **base, fault=[fault, *others]).summary for fault in (silent, crash)]
+        found = [case.but(fault, *others).summary for fault in (silent, crash)]
         assert all(summary["verdict"] == "holds" for summary in found)
         assert found[0]["intact_deliveries"] == found[1]["intact_deliveries"]
         assert found[0]["cut_off_count"] == found[1]["cut_off_count"]

@@ -9,7 +9,8 @@ from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.registry import parse_topology
-from tests.helpers.support import failures, run_scenario
+from tests.helpers.scenarios import Case
+from tests.helpers.support import failures
 
 DERIVED = "the schedule without faults, followed under these faults"
 
@@ -24,7 +25,7 @@ def derived(result: FinishedRun) -> dict[str, object]:
 def test_a_reduce_under_a_crash_counts_its_contributions() -> None:
     """A leaf of the tree costs its own contribution, an inner node those of its subtree unless they have passed."""
     for fault, missing in (("crash:4321@1", 1), ("crash:2134@1", 11)):
-        result = run_scenario(topology="star:4", collective="reduce", algorithm="greedy-tree", fault=[fault])
+        result = Case("star:4 reduce greedy-tree", fault).run
         assert result.verdict == "holds", failures(result)
         assert result.summary["least_contributions"] == 24 - missing
         assert derived(result)["least_contributions"] == 24 - missing
@@ -36,8 +37,7 @@ def test_a_reduce_under_a_crash_counts_its_contributions() -> None:
 
 def test_contributions_after_a_recovery_arrived_since_then() -> None:
     # 2134 folds its subtree of 11 until step 4; it returns with its own contribution alone, and sends that in step 4.
-    faults = ["crash:2134@2", "recover:2134@4"]
-    result = run_scenario(topology="star:4", collective="reduce", algorithm="greedy-tree", fault=faults)
+    result = Case("star:4 reduce greedy-tree", "crash:2134@2", "recover:2134@4").run
     assert result.verdict == "holds", failures(result)
     assert result.summary["least_contributions"] == derived(result)["least_contributions"]
     missing = result.summary["missing_contributions"]
@@ -57,7 +57,7 @@ def test_contributions_after_a_recovery_arrived_since_then() -> None:
     ],
 )
 def test_a_byzantine_node_without_votes(collective: str, algorithm: str, delivered: int | None) -> None:
-    result = run_scenario(topology="star:4", collective=collective, algorithm=algorithm, fault=["byzantine:2134"])
+    result = Case(f"star:4 {collective} {algorithm}", "byzantine:2134").run
     assert result.verdict == "holds", failures(result)
     assert derived(result)["intact_deliveries"] == result.summary["intact_deliveries"]
     if delivered is not None:
@@ -65,7 +65,7 @@ def test_a_byzantine_node_without_votes(collective: str, algorithm: str, deliver
 
 
 def test_a_claim_of_theory_is_not_repeated() -> None:
-    result = run_scenario(topology="star:4", collective="broadcast", algorithm="greedy-tree", fault=["crash:4321@1"])
+    result = Case("star:4 broadcast greedy-tree", "crash:4321@1").run
     assert derived(result) == {}
 
 
@@ -103,16 +103,9 @@ def test_random_faults_have_the_derived_outcome(seed: int) -> None:
         entry = rng.choice(found)
         faults = [spec for _ in range(rng.randint(1, 3)) for spec in random_faults(network, rng)]
         try:
-            result = run_scenario(
-                topology=network,
-                collective=str(collective),
-                algorithm=entry.name,
-                port_model=str(rng.choice(entry.port_models)),
-                fault=faults,
-                seed=seed,
-                messages=rng.choice([1, 2]),
-                segments=rng.choice([1, 2]),
-            )
+            ports, messages, segments = rng.choice(entry.port_models), rng.choice([1, 2]), rng.choice([1, 2])
+            line = f"{network} {collective} {entry.name} port_model={ports} messages={messages} segments={segments}"
+            result = Case(line, *faults, seed=seed).run
         except ScenarioError:
             continue
         tried += 1
