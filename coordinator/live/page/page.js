@@ -268,8 +268,8 @@ const EVENTS = {
     for (const id of ["beside", "before"]) at(id).hidden = false;
     other ??= new NetworkMap(at("other"), picture);
     for (const each of [map, other]) each.resize();
-    // The state of this run comes next.
-    setStatus({ ...status, over: false, refusal: "", last: "", undoable: false, faults: [], specs: [] });
+    // The state of this run comes next; an answer of the run before that comes late is older than this one.
+    setStatus({ ...status, version: status.version + 1, over: false, refusal: "", last: "", undoable: false, faults: [], specs: [] });
   },
   finished(news) {
     result = news;
