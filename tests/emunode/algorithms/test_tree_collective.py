@@ -3,7 +3,7 @@
 import pytest
 
 from emunode.algorithms.base import Pipe
-from emunode.algorithms.tree_collective import TreeCollective
+from emunode.algorithms.tree_collective import TreeCollective, tree_count
 from tests.helpers.scenarios import Case
 
 
@@ -38,3 +38,10 @@ def test_a_tree_that_forwards_one_segment_a_step_is_a_pipe() -> None:
 )
 def test_other_timetables_are_no_pipes(line: str) -> None:
     assert trees_of(line).pipe is None
+
+
+@pytest.mark.parametrize(
+    ("line", "trees"), [("star:4 broadcast greedy-tree", 1), ("star:5 broadcast edt", 4), ("star:4 broadcast flood", 0)]
+)
+def test_trees_of_an_algorithm_are_counted(line: str, trees: int) -> None:
+    assert tree_count(Case(line).plan.algorithm) == trees
