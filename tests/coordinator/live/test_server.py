@@ -415,6 +415,7 @@ def test_a_signal_after_the_end_keeps_the_result(number: signal.Signals, start: 
     command.wait_for(lambda: "http" in command.err and command.err.endswith("\n"), "the address")
     client = Client(next(word for word in command.err.split() if word.startswith("http")))
     stream = client.events(runs=2)
+    until(stream, "status")  # the command ends with the run if nobody watches
     client.request(do="run")
     until(stream, "finished")
     command.wait_for(lambda: "the page stays open" in command.err, "the end of the run")
