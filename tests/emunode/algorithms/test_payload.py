@@ -29,7 +29,7 @@ def test_blocks_of_short_owners_are_one_element_shorter() -> None:
 def test_a_fold_is_the_exclusive_or_of_every_byte(operands: list[bytes]) -> None:
     expected = [0] * 9
     for operand in operands:
-        expected = [(total | byte) - (total & byte) for total, byte in zip(expected, operand, strict=True)]
+        expected = [total ^ byte for total, byte in zip(expected, operand, strict=True)]
     assert Payloads(seed=1, message_bytes=9, segments_per_message=1).folded(operands, 0, 0) == bytes(expected)
 
 
