@@ -156,7 +156,7 @@ class Registry(Mapping[Key, Entry], Generic[Key, Entry]):
         return len(self._entries)
 
     def _read(self, scope: Hashable, key: Key | None = None) -> None:
-        """Import the modules that register the built-in entries of a scope, one after the other up to that of `key`."""
+        """Import the modules of the built-in entries of a scope in order, until `key` is registered."""
         if scope in self._unread:
             for module in self._modules[scope]:
                 import_module(module)

@@ -142,8 +142,10 @@ class MemoryNetwork:
 
     async def _call(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Call a function that may take long: directly if it is short, else in a thread that Ctrl-C abandons."""
+        # The event loop may resume this task once before it takes note of a signal, so no step begins after one.
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
         if self._plan.topology.order <= SMALL_ORDER:
-            await trio.lowlevel.checkpoint()
             return function(*arguments)
         return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
@@ -195,10 +197,10 @@ class TimedMemoryNetwork:
 
 async def predict(plan: Plan, progress: Progress) -> Timetable:
     """Compute the timetable of a plan with the memory engine; cancellation is possible at every step."""
-    prediction = prediction_of(plan)
+    computation = prediction_of(plan)
     while True:
         try:
-            progress("timetable", next(prediction), 0)
+            progress("timetable", next(computation), 0)
         except StopIteration as ended:
             timetable: Timetable = ended.value
             return timetable

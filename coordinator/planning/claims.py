@@ -197,5 +197,4 @@ def _sift(claims: Iterable[Claim], broken: Sequence[BrokenAssumption]) -> KeptCl
 
 
 def _fails(claim: Claim, broken: BrokenAssumption) -> bool:
-    spared = broken.bounds_hold and claim.relation == ">="
-    return broken.assumption in claim.assumptions and not spared
+    return broken.assumption in claim.assumptions and not (broken.bounds_hold and claim.relation == ">=")

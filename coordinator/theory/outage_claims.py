@@ -39,9 +39,10 @@ def claims_with_outages(algorithm: Algorithm, outages: Outages) -> list[Claim]:
     source = f"{algorithm.citation}: what its paths carry around the outages"
     # A fold that lacks a contribution may be right all the same: one byte is zero once in 256.
     by_chance = algorithm.collective in FOLDING and shortest_segment_bytes(algorithm) < FEW_BYTES
-    exact = certain and not by_chance
-    claims.append(Claim("intact_deliveries", lost.delivered, "==" if exact else ">=", source, derived=lost.traced))
-    return claims + outage_bounds(algorithm)
+    deliveries = Claim(
+        "intact_deliveries", lost.delivered, "==" if certain and not by_chance else ">=", source, derived=lost.traced
+    )
+    return [*claims, deliveries, *outage_bounds(algorithm)]
 
 
 def _count_broken(algorithm: Algorithm, nodes: Collection[Rank], links: Collection[tuple[Rank, Port]]) -> float:

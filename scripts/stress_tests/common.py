@@ -53,7 +53,7 @@ class Attempt(NamedTuple):
 
 
 def attempt_of(name: str, wrong: Iterable[str], counts: Iterable[str] = (), *, busy: bool = False) -> Attempt:
-    """Return one named experiment with its problems, or one that a busy machine prevented."""
+    """Return the attempt of one experiment, its problems by its name; with `busy`, the machine prevented it."""
     late = (f"{name}: not reached: the machine is busy",) if busy else ()
     return Attempt([f"{name}: {problem}" for problem in wrong], Counter(counts), not_reached=late)
 
@@ -163,7 +163,7 @@ class Budget:
 
 
 def lock_step_runs() -> list[tuple[str, str]]:
-    """Return the recorded scenarios under the clock of steps, each with its hash; a busy machine is late for other ones."""
+    """Return the recorded scenarios in lock-step, each with its hash; the others may be late on a busy machine."""
     from tests.helpers.recorded_runs import recorded
 
     records = [(record["scenario"], record["journal_hash"]) for record in recorded()]

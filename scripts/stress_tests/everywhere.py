@@ -187,7 +187,7 @@ def last_line(text: str) -> str:
 
 
 def driver_rows(budget: Budget) -> Iterator[Row]:
-    """Yield one row for each driver that this machine has, beside the one that `determinism` tries."""
+    """Yield a row for hosts that join, and one for containers."""
     every = lock_step_runs()
     for driver, times in (("join", budget.times(100, 1)), ("docker", budget.times(30, 0))):
         row = Row(f"recorded hashes by the driver {driver}", note=no_containers() if driver == "docker" else "")

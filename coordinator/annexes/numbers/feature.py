@@ -190,8 +190,9 @@ def trees_of(algorithm: Algorithm) -> "FoldTrees | None":
 def price_of(algorithm: Algorithm) -> "Price | None":
     """Return the price of an order of additions; None for a run with too many trees."""
     trees = trees_of(algorithm)
-    make_price = load("coordinator.annexes.numbers.price:make_price")
-    price: Price | None = None if trees is None else make_price(algorithm, trees)
+    if trees is None:
+        return None
+    price: Price = load("coordinator.annexes.numbers.price:make_price")(algorithm, trees)
     return price
 
 

@@ -37,7 +37,8 @@ SOURCE: Final = "the schedule without faults, followed under these faults"
 
 
 def derived_claims(plan: Plan, claims: Sequence[Claim]) -> list[Claim]:
-    """Return the claims about the deliveries of a run under its faults, where `claims` leave the deliveries open.
+    """Return the claims about the deliveries of a run under its faults, where `claims` leave the deliveries open
+    (`results.claims.leaves_deliveries_open`).
 
     Empty if the hops of the schedule do not determine the deliveries either.
     """

@@ -43,7 +43,7 @@ STARTS = (
     "coordinator run --driver memory",
     "coordinator run --driver local",
 )
-"""Commands whose start is measured; those without a flag for help get a scenario."""
+"""Commands whose start is measured; `plan` and `run` get a scenario."""
 
 
 def words_of(start: str) -> list[str]:
