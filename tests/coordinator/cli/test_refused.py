@@ -28,7 +28,6 @@ REFUSED += [
 ]
 
 
-@pytest.mark.exhaustive(one_in=3)
 @pytest.mark.parametrize(("line", "message"), REFUSED, ids=[line[:150] for line, _ in REFUSED])
 def test_refused_command_lines_give_the_reason_and_leave_nothing(
     call: Call, tmp_path: Path, line: str, message: str
